@@ -1,0 +1,31 @@
+# The one list of rooms: name, whether it belongs to the compiler, the rooms it may import and the packages it links.
+# `tests/project/layers_test` checks every #include in src/ against this table.
+#
+# tw_room(<name> [COMPILER] [DEPENDS <room>...] [LINKS <cmake target>...])
+#   name      folder below src/, '/' allowed; the CMake target is tw_<name> with '/' turned into '_'.
+#   COMPILER  built only when TILEWRIGHT_COMPILER is ON.
+tw_room(base LINKS fmt::fmt xxHash::xxhash)
+tw_room(layout DEPENDS base)
+tw_room(ir DEPENDS base layout)
+tw_room(lang DEPENDS ir)
+tw_room(target DEPENDS base layout ir)
+tw_room(interp DEPENDS ir target)
+tw_room(analysis DEPENDS ir target)
+tw_room(transform DEPENDS ir analysis)
+tw_room(plan/cpu DEPENDS transform target analysis)
+tw_room(plan/gpu DEPENDS transform target analysis)
+tw_room(codegen/llvm COMPILER DEPENDS ir target LINKS tw_llvm)
+tw_room(codegen/cpu COMPILER DEPENDS ir target codegen/llvm)
+tw_room(codegen/cuda COMPILER DEPENDS ir target codegen/llvm)
+tw_room(runtime LINKS Threads::Threads ${CMAKE_DL_LIBS})
+tw_room(runtime/cuda DEPENDS base runtime LINKS ${CMAKE_DL_LIBS})
+tw_room(cache DEPENDS base)
+tw_room(driver DEPENDS lang interp plan/cpu plan/gpu cache runtime runtime/cuda)
+tw_room(measure DEPENDS base runtime)
+tw_room(candidate DEPENDS base runtime LINKS ${CMAKE_DL_LIBS})
+tw_room(tune DEPENDS base cache measure LINKS nlohmann_json::nlohmann_json)
+tw_room(bench DEPENDS measure tune candidate LINKS nlohmann_json::nlohmann_json SQLite::SQLite3)
+tw_room(dispatch DEPENDS driver tune)
+tw_room(adapters DEPENDS candidate driver LINKS nlohmann_json::nlohmann_json)
+tw_room(models DEPENDS dispatch adapters)
+tw_room(tools DEPENDS bench adapters models driver dispatch LINKS CLI11::CLI11)
