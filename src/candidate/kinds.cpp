@@ -1,0 +1,41 @@
+#include "candidate/kinds.h"
+
+#include <fmt/core.h>
+
+namespace tilewright::candidate {
+
+void Kinds::add(std::string prefix, std::string what, Maker maker) {
+  kinds_[std::move(prefix)] = {std::move(what), std::move(maker)};
+}
+
+Result<CandidatePtr> Kinds::make(const std::string& spelling) const {
+  const size_t colon = spelling.find(':');
+  std::string prefix = colon == std::string::npos ? "" : spelling.substr(0, colon);
+  std::string target = colon == std::string::npos ? spelling : spelling.substr(colon + 1);
+  if (!kinds_.contains(prefix)) {
+    prefix = spelling.ends_with(".so")     ? "lib"
+             : spelling.ends_with(".py")   ? "worker"
+             : spelling.ends_with(".tile") ? "tile"
+                                           : "";
+    target = spelling;
+  }
+  const auto kind = kinds_.find(prefix);
+  if (kind == kinds_.end()) {
+    std::string known;
+    for (const auto& [name, entry] : kinds_)
+      known += fmt::format("{}{}:… ({})", known.empty() ? "" : ", ", name, entry.what);
+    return fail(DiagnosticCode::E3200, fmt::format("no kind of candidate is spelled '{}'", spelling),
+                "known kinds: " + known);
+  }
+  return kind->second.maker(target);
+}
+
+std::map<std::string, std::string> Kinds::list() const {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, kind] : kinds_) out[name] = kind.what;
+  return out;
+}
+
+Kinds built_in_kinds() { return {}; }
+
+}  // namespace tilewright::candidate

@@ -1,0 +1,74 @@
+// The `tilewright` command: parses the command line, runs one subcommand, prints its failure, returns its exit code.
+#include <fmt/core.h>
+
+#include <array>
+#include <filesystem>
+
+#include "tools/command.h"
+
+namespace tilewright::tools {
+namespace {
+
+struct Row {
+  const char* name;
+  Group group;
+  const char* summary;
+  AddCommand add;
+};
+
+constexpr Row kCommands[] = {
+#define TW_COMMAND(name, group, summary) {#name, Group::group, summary, add_##name},
+#ifdef TILEWRIGHT_HAVE_COMPILER
+#define TW_COMPILER_COMMAND(name, group, summary) TW_COMMAND(name, group, summary)
+#else
+#define TW_COMPILER_COMMAND(name, group, summary)
+#endif
+#include "tools/commands.def"
+#undef TW_COMMAND
+#undef TW_COMPILER_COMMAND
+};
+
+const char* title(Group group) {
+  switch (group) {
+    case Group::Write: return "Write a kernel";
+    case Group::Measure: return "Measure any kernel";
+    case Group::Decide: return "Decide whether to adopt it";
+    case Group::Hidden: return "";
+  }
+  return "";
+}
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Tilewright: write AI kernels at tile granularity, and judge any kernel over its whole life",
+               "tilewright"};
+  app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
+  app.require_subcommand(1);
+  app.footer("Start with:  tilewright doctor   |   tilewright COMMAND --help");
+  Session session;
+  session.executable = std::filesystem::read_symlink("/proc/self/exe").string();
+  session.command.assign(argv, argv + argc);
+  session.kinds = candidate::built_in_kinds();
+  std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
+  for (size_t i = 0; i < std::size(kCommands); ++i) {
+    CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));
+    commands[i] = {sub, kCommands[i].add(*sub, session)};
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+  }
+  for (auto& [sub, run] : commands) {
+    if (!sub->parsed()) continue;
+    const Result<ExitCode> outcome = run();
+    if (outcome) return static_cast<int>(*outcome);
+    fmt::print(stderr, "{}\n", render(outcome.error()));
+    return static_cast<int>(exit_code(outcome.error()));
+  }
+  return static_cast<int>(ExitCode::Usage);
+}
+
+}  // namespace
+}  // namespace tilewright::tools
+
+int main(int argc, char** argv) { return tilewright::tools::run_command_line(argc, argv); }
