@@ -4,7 +4,7 @@
 # tw_room(<name> [COMPILER] [DEPENDS <room>...] [LINKS <cmake target>...])
 #   name      folder below src/, '/' allowed; the CMake target is tw_<name> with '/' turned into '_'.
 #   COMPILER  built only when TILEWRIGHT_COMPILER is ON.
-tw_room(base LINKS fmt::fmt xxHash::xxhash)
+tw_room(base LINKS fmt::fmt xxHash::xxhash nlohmann_json::nlohmann_json)
 tw_room(layout DEPENDS base)
 tw_room(ir DEPENDS base layout)
 tw_room(lang DEPENDS ir)
