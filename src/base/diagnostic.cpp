@@ -69,7 +69,8 @@ std::string to_string(const Location& location) {
 std::string render(const Diagnostic& diagnostic, std::string_view source) {
   const bool placed = diagnostic.location.is_known() || diagnostic.location.file;
   std::string out = placed ? to_string(diagnostic.location) + ": " : std::string();
-  out += fmt::format("{}[{}]: {}\n", severity_text(diagnostic.severity), code_text(diagnostic.code), diagnostic.message);
+  out +=
+      fmt::format("{}[{}]: {}\n", severity_text(diagnostic.severity), code_text(diagnostic.code), diagnostic.message);
   if (!source.empty() && diagnostic.location.is_known()) out += caret_lines(diagnostic.location, source);
   for (const Location* at = diagnostic.location.caller.get(); at; at = at->caller.get()) {
     out += fmt::format("  called from {}\n", to_string(*at));

@@ -19,8 +19,8 @@ enum class DiagnosticCode : uint16_t {
 std::string_view code_text(DiagnosticCode code);  ///< "E1001"
 std::string_view name(DiagnosticCode code);       ///< "unexpected_token"
 
-/// A place in a source: 1-based line and column of a token `length` bytes long. `file` is shared by all tokens of a file.
-/// `caller` is the place this one was reached from (an inlined `fn`, the embedding C++), or null.
+/// A place in a source: 1-based line and column of a token `length` bytes long. `file` is shared by all tokens of a
+/// file. `caller` is the place this one was reached from (an inlined `fn`, the embedding C++), or null.
 struct Location {
   std::shared_ptr<const std::string> file;
   int line = 0;
