@@ -21,7 +21,7 @@ struct Descriptor {
 };
 
 std::unexpected<Diagnostic> cannot_read(const std::string& path) {
-  return fail(DiagnosticCode::E3301, fmt::format("cannot read '{}': {}", path, std::strerror(errno)),
+  return fail(DiagnosticCode::E3310, fmt::format("cannot read '{}': {}", path, std::strerror(errno)),
               "check the path and its permissions");
 }
 
@@ -42,7 +42,7 @@ Result<MappedFile> map_file(const std::string& path) {
   struct stat status {};
   if (file.fd < 0 || ::fstat(file.fd, &status) != 0) return cannot_read(path);
   if (!S_ISREG(status.st_mode)) {
-    return fail(DiagnosticCode::E3301, fmt::format("cannot read '{}': it is not a regular file", path));
+    return fail(DiagnosticCode::E3310, fmt::format("cannot read '{}': it is not a regular file", path));
   }
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return MappedFile{};
@@ -64,7 +64,7 @@ Status publish_file(const std::string& path, std::span<const std::span<const std
   if (ok && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const std::string reason = std::strerror(errno);
   ::unlink(temporary.c_str());
-  return fail(DiagnosticCode::E3302, fmt::format("cannot write '{}': {}", path, reason),
+  return fail(DiagnosticCode::E3311, fmt::format("cannot write '{}': {}", path, reason),
               "check the folder, its permissions and the space left");
 }
 

@@ -15,10 +15,10 @@ struct MappedFile {
   std::shared_ptr<const void> owner;  ///< unmaps when the last copy goes
 };
 
-/// Error E3301 with the reason of the system. A file of length 0 gives an empty span.
+/// Error E3310 with the reason of the system. A file of length 0 gives an empty span.
 Result<MappedFile> map_file(const std::string& path);
 
-/// Writes `path` by temporary file, fsync and rename: readers see the old bytes or all of the new. Error E3302.
+/// Writes `path` by temporary file, fsync and rename: readers see the old bytes or all of the new. Error E3311.
 Status publish_file(const std::string& path, std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace tilewright

@@ -26,7 +26,7 @@ constexpr std::array kSpellings = {
     Spelling{DType::BF16, "<V2"}, Spelling{DType::BF16, "|V2"}};
 
 std::unexpected<Diagnostic> malformed(std::string_view name, std::string_view what) {
-  return fail(DiagnosticCode::E3303, fmt::format("'{}' is not a valid .npy file: {}", name, what),
+  return fail(DiagnosticCode::E3312, fmt::format("'{}' is not a valid .npy file: {}", name, what),
               "write it with numpy.save(path, array, allow_pickle=False)");
 }
 
@@ -174,7 +174,7 @@ Result<HostTensor> parse_npy(std::span<const std::byte> bytes_in, std::string_vi
     if (row.descr == header->descr) tensor.dtype = row.dtype, known = true;
   }
   if (!known) {
-    return fail(DiagnosticCode::E3305, fmt::format("'{}' holds dtype '{}'", file, header->descr),
+    return fail(DiagnosticCode::E3314, fmt::format("'{}' holds dtype '{}'", file, header->descr),
                 "little-endian bool, integers, f16, f32, f64 and bf16 (as '<V2') are read; fp8 travels as safetensors");
   }
   tensor.shape = header->shape;
@@ -207,7 +207,7 @@ Status write_npy(const std::string& path, const HostTensor& tensor) {
     if (row.dtype == tensor.dtype && descr.empty()) descr = row.descr;
   }
   if (descr.empty()) {
-    return fail(DiagnosticCode::E3305, fmt::format("{} has no .npy spelling ('{}')", name(tensor.dtype), path),
+    return fail(DiagnosticCode::E3314, fmt::format("{} has no .npy spelling ('{}')", name(tensor.dtype), path),
                 "write a .safetensors file");
   }
   std::string shape;

@@ -27,7 +27,7 @@ constexpr std::array kSpellings = {
     Spelling{DType::F64, "F64"},   Spelling{DType::E4M3, "F8_E4M3"}, Spelling{DType::E5M2, "F8_E5M2"}};
 
 std::unexpected<Diagnostic> malformed(std::string_view name, std::string_view what) {
-  return fail(DiagnosticCode::E3303, fmt::format("'{}' is not a valid safetensors file: {}", name, what),
+  return fail(DiagnosticCode::E3312, fmt::format("'{}' is not a valid safetensors file: {}", name, what),
               "the format: 8 bytes header length, a JSON header, the data");
 }
 
@@ -140,7 +140,7 @@ Result<SafetensorsFile::Entry> SafetensorsFile::find(std::string_view tensor) co
   for (const auto& [key, entry] : entries_) {
     if (names.size() < kShown) names.push_back(key);
   }
-  return fail(DiagnosticCode::E3304, fmt::format("'{}' has no tensor '{}'", name_, tensor),
+  return fail(DiagnosticCode::E3313, fmt::format("'{}' has no tensor '{}'", name_, tensor),
               fmt::format("it has {} tensors: {}{}", entries_.size(), fmt::join(names, ", "),
                           entries_.size() > kShown ? ", …" : ""));
 }
@@ -158,7 +158,7 @@ Status write_safetensors(const std::string& path, const std::vector<std::pair<st
   size_t offset = 0;
   for (const auto& [key, tensor] : tensors) {
     if (key == "__metadata__" || header.contains(key)) {
-      return fail(DiagnosticCode::E3302, fmt::format("cannot write '{}': the name '{}' is taken", path, key));
+      return fail(DiagnosticCode::E3311, fmt::format("cannot write '{}': the name '{}' is taken", path, key));
     }
     std::string_view spelling;
     for (const Spelling& s : kSpellings) {

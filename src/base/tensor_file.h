@@ -64,7 +64,7 @@ class SafetensorsFile {
 
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  /// Error E3303 lists the nearest names there are.
+  /// Error E3312 lists the nearest names there are.
   Result<Entry> find(std::string_view tensor) const;
   Result<HostTensor> read(std::string_view tensor) const;
 

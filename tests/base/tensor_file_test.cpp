@@ -57,7 +57,7 @@ TEST_F(TensorFile, NpyRoundTripsEveryDtypeAndRank) {
       const auto written = write_npy(path("x.npy"), tensor);
       if (bits(dtype) == 8 && is_float(dtype)) {
         ASSERT_FALSE(written);
-        EXPECT_EQ(written.error().code, DiagnosticCode::E3305);
+        EXPECT_EQ(written.error().code, DiagnosticCode::E3314);
         continue;
       }
       ASSERT_TRUE(written) << render(written.error());
@@ -91,7 +91,7 @@ TEST_F(TensorFile, BadNpyIsNamed) {
             "the file has 0");
   EXPECT_EQ(message(npy("{'shape': (1,)", 4)),
             "'f.npy' is not a valid .npy file: its header is not a dict of descr, fortran_order and shape");
-  EXPECT_EQ(read_npy(path("absent.npy")).error().code, DiagnosticCode::E3301);
+  EXPECT_EQ(read_npy(path("absent.npy")).error().code, DiagnosticCode::E3310);
 }
 
 TEST_F(TensorFile, SafetensorsRoundTrips) {
@@ -114,7 +114,7 @@ TEST_F(TensorFile, SafetensorsRoundTrips) {
   }
   const auto absent = file->read("layer.f31");
   ASSERT_FALSE(absent);
-  EXPECT_EQ(absent.error().code, DiagnosticCode::E3304);
+  EXPECT_EQ(absent.error().code, DiagnosticCode::E3313);
   const auto by_spec = read_tensor(path("w.safetensors") + ":layer.f32");
   ASSERT_TRUE(by_spec);
   EXPECT_EQ(by_spec->dtype, DType::F32);
