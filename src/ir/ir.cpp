@@ -37,6 +37,7 @@ class Cloner {
     to_.phase = from_.phase;
     to_.texts = from_.texts;
     to_.aliases = from_.aliases;
+    for (const Value* v : from_.slots) to_.slots.push_back(map(v));
     for (const Dimension& d : from_.dimensions) to_.dimensions.push_back({d.name, map(d.value), d.constant});
     for (const ScalarArgument& s : from_.scalars) to_.scalars.push_back({map(s.value), s.default_value, s.location});
     for (TensorArgument t : from_.tensors) {

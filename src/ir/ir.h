@@ -134,6 +134,9 @@ class Kernel {
   /// Pairs of positions in `tensors` that may overlap although neither is `inout`.
   std::vector<std::pair<int, int>> aliases;
   std::vector<Text> texts;
+  /// Vector and thread phases: the i64 value of every slot of the launch recipe, by position. Kernel-level like a dimension:
+  /// index expressions (FuncAttributes::blocks too) use them directly, without a `slot` operation.
+  std::vector<Value*> slots;
   Region* body = nullptr;
 
   IndexContext& indices() const { return *indices_; }

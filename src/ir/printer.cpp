@@ -21,6 +21,7 @@ class Printer {
     for (const Dimension& d : kernel_.dimensions) {
       out_ += fmt::format("  dim {}{}\n", name(d.value), d.constant ? fmt::format(" = {}", *d.constant) : "");
     }
+    for (const Value* v : kernel_.slots) out_ += fmt::format("  slot {}\n", name(v));
     for (const ScalarArgument& s : kernel_.scalars) print_scalar(s);
     for (const TensorArgument& t : kernel_.tensors) print_tensor(t);
     for (const auto& [x, y] : kernel_.aliases) out_ += fmt::format("  alias {}, {}\n", x, y);
