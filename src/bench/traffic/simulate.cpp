@@ -150,4 +150,22 @@ nlohmann::json to_json(const SimulationResult& result, const ServiceModel& model
   return json;
 }
 
+nlohmann::json sampled_timeline(const SimulationResult& result, size_t limit) {
+  const std::vector<ServedRequest>& all = result.timeline;
+  const size_t stride = std::max<size_t>(1, all.size() / std::max<size_t>(1, limit));
+  nlohmann::json points = nlohmann::json::array();
+  for (size_t begin = 0; begin < all.size(); begin += stride) {
+    const auto first = all.begin() + static_cast<ptrdiff_t>(begin);
+    const auto last = all.begin() + static_cast<ptrdiff_t>(std::min(begin + stride, all.size()));
+    const auto slowest = std::max_element(first, last, [](const ServedRequest& a, const ServedRequest& b) {
+      return a.finish_s - a.arrival_s < b.finish_s - b.arrival_s;
+    });
+    for (auto it = first; it != last; ++it) {
+      const bool keep = it == slowest || it->compiled;
+      if (keep) points.push_back({it->arrival_s, it->finish_s - it->arrival_s, it->compiled ? 2 : it->missed ? 1 : 0});
+    }
+  }
+  return points;
+}
+
 }  // namespace tilewright::traffic

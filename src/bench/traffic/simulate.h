@@ -62,4 +62,8 @@ SimulationResult simulate(const Trace& trace, const KeyPolicy& policy, MissHandl
 /// The result without its timeline, `"state":"simulated"`.
 nlohmann::json to_json(const SimulationResult& result, const ServiceModel& model);
 
+/// At most `limit` requests for plots, every compile and the slowest of each stretch kept: [arrival_s, latency_s,
+/// kind], kind 0 served warm, 1 missed, 2 compiled.
+nlohmann::json sampled_timeline(const SimulationResult& result, size_t limit = 1500);
+
 }  // namespace tilewright::traffic

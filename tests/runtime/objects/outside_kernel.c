@@ -1,2 +1,0 @@
-int system(const char* command);
-int tw_test_outside(void) { return system("true"); }
