@@ -1,13 +1,15 @@
 /* The C interface of a kernel that can be judged (C11). A shared library exports `tw_candidate_entry`; the benchmark
- * opens it with dlopen, checks its results, and measures every stage of its life: import, compile, load, first call, warm calls, memory.
+ * opens it with dlopen, checks its results, and measures every stage of its life: import, compile, load, first call,
+ * warm calls, memory.
  *
- * The benchmark owns the clock, the stream and every buffer. A candidate never times itself, never keeps a pointer to an argument
- * after `launch` returns (or, on a device, after the stream has passed the launch), and never returns work that is still to be done.
+ * The benchmark owns the clock, the stream and every buffer. A candidate never times itself, never keeps a pointer to
+ * an argument after `launch` returns (or, on a device, after the stream has passed the launch), and never returns work
+ * that is still to be done.
  *
  * Order of calls, each from one thread:
  *   entry → open → prepare → compile → workspace → launch … → close
- * Functions return 0 on success, TW_CANDIDATE_UNSUPPORTED when the contract or configuration is not one they can do (the cell says
- * not-run), anything else is a failure; `last_error` then gives one line of text.
+ * Functions return 0 on success, TW_CANDIDATE_UNSUPPORTED when the contract or configuration is not one they can do
+ * (the cell says not-run), anything else is a failure; `last_error` then gives one line of text.
  */
 #ifndef TILEWRIGHT_CANDIDATE_H_
 #define TILEWRIGHT_CANDIDATE_H_
@@ -44,10 +46,10 @@ typedef struct tw_candidate_host {
 /* What `compile` did. */
 typedef struct tw_candidate_compiled {
   uint32_t size;
-  int64_t compiles;     /* kernels compiled now */
-  int64_t cache_hits;   /* kernels loaded from cache_dir */
-  char digest[65];      /* of the artefact, lower-case hex; "" when there is none */
-  double phase_ms[5];   /* front end, passes, code generation, toolchain, load; -1 where unknown */
+  int64_t compiles;   /* kernels compiled now */
+  int64_t cache_hits; /* kernels loaded from cache_dir */
+  char digest[65];    /* of the artefact, lower-case hex; "" when there is none */
+  double phase_ms[5]; /* front end, passes, code generation, toolchain, load; -1 where unknown */
 } tw_candidate_compiled;
 
 typedef struct tw_candidate_api {
@@ -58,9 +60,9 @@ typedef struct tw_candidate_api {
 
   int32_t (*open)(const tw_candidate_host* host, void** self);
 
-  /* `contract` is canonical JSON, `digest` its SHA-256. Writes into `echo` (NUL-terminated, at most `capacity` bytes) the digest when
-   * the candidate will compute exactly this contract, or a JSON object of the fields in which it differs, e.g. {"mask":"causal-tl"}:
-   * the comparison is then refused as unfair, naming them. */
+  /* `contract` is canonical JSON, `digest` its SHA-256. Writes into `echo` (NUL-terminated, at most `capacity` bytes)
+   * the digest when the candidate will compute exactly this contract, or a JSON object of the fields in which it
+   * differs, e.g. {"mask":"causal-tl"}: the comparison is then refused as unfair, naming them. */
   int32_t (*prepare)(void* self, const char* contract, const char* digest, char* echo, size_t capacity);
 
   /* `config` is a JSON object of tuning parameters, "{}" for the defaults. */
@@ -80,7 +82,8 @@ typedef struct tw_candidate_api {
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const tw_candidate_api* tw_candidate_entry(uint32_t abi_version);
+const tw_candidate_api*
+tw_candidate_entry(uint32_t abi_version);
 
 #ifdef __cplusplus
 }

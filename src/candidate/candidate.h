@@ -78,16 +78,9 @@ struct PeakMemory {
   std::optional<int64_t> device_bytes;
 };
 
-/// n launches timed by the candidate's own process because a round trip would drown them; the harness checks the sum
-/// against its own clock. `flush_bytes` > 0 asks for that much memory to be swept between launches, outside the timed
-/// region.
-struct RemoteBatch {
-  int count = 1;
-  int64_t flush_bytes = 0;
-};
+/// Launches timed by the candidate's own process, because a round trip would drown them. The harness checks them against its own clock.
 struct RemoteTimes {
-  std::vector<double> launch_ms;  ///< one per launch, by the worker's clock
-  double untimed_ms = 0;          ///< what the worker says it spent between launches (the flush)
+  std::vector<double> launch_ms;
 };
 
 class Candidate {
@@ -110,7 +103,7 @@ class Candidate {
 
   /// True when the kernel runs in another process: the harness then times by `launch_batch`.
   virtual bool is_remote() const { return false; }
-  virtual Result<RemoteTimes> launch_batch(std::span<const Tensor> args, const RemoteBatch& batch);
+  virtual Result<RemoteTimes> launch_batch(std::span<const Tensor> args, int count);
   /// A remote candidate sees only memory made here (shared between both processes); in-process candidates take any
   /// memory.
   virtual Result<void*> allocate_shared(size_t bytes);
