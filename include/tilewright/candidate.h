@@ -41,6 +41,7 @@ typedef struct tw_candidate_host {
   const char* device;    /* "cpu" or "cuda:0" */
   const char* cache_dir; /* a private folder for compiled artefacts; empty at a cold compile, kept for a load */
   int32_t threads;       /* CPU threads the candidate may use */
+  const char* options;   /* what followed '?' on the command line (lib:./gemm.so?algorithm=2); "" when nothing did */
 } tw_candidate_host;
 
 /* What `compile` did. */

@@ -78,7 +78,8 @@ struct PeakMemory {
   std::optional<int64_t> device_bytes;
 };
 
-/// Launches timed by the candidate's own process, because a round trip would drown them. The harness checks them against its own clock.
+/// Launches timed by the candidate's own process, because a round trip would drown them. The harness checks them
+/// against its own clock.
 struct RemoteTimes {
   std::vector<double> launch_ms;
 };

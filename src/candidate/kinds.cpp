@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "candidate/library.h"
+
 namespace tilewright::candidate {
 
 void Kinds::add(std::string prefix, std::string what, Maker maker) {
@@ -36,6 +38,12 @@ std::map<std::string, std::string> Kinds::list() const {
   return out;
 }
 
-Kinds built_in_kinds() { return {}; }
+Kinds built_in_kinds(const WorkerOptions& workers) {
+  Kinds kinds;
+  kinds.add("lib", "a shared library behind tilewright/candidate.h", make_library_candidate);
+  kinds.add("worker", "a worker process that speaks JSON lines",
+            [workers](const std::string& target) { return make_worker_candidate(target, workers); });
+  return kinds;
+}
 
 }  // namespace tilewright::candidate

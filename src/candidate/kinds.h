@@ -9,6 +9,7 @@
 #include <string>
 
 #include "candidate/candidate.h"
+#include "candidate/worker.h"
 
 namespace tilewright::candidate {
 
@@ -32,6 +33,6 @@ class Kinds {
 };
 
 /// Shared libraries and workers.
-Kinds built_in_kinds();
+Kinds built_in_kinds(const WorkerOptions& workers);
 
 }  // namespace tilewright::candidate

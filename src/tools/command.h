@@ -25,6 +25,7 @@ enum class Group { Write, Measure, Decide, Hidden };
 struct Session {
   std::string executable;            ///< absolute path of this binary; stages run in children of it
   std::vector<std::string> command;  ///< argv, as it is written into records
+  candidate::WorkerOptions workers;  ///< where ready workers are and what runs them
   candidate::Kinds kinds;            ///< "lib", "worker", and our own kernels when built with the compiler
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tools/command.h"
@@ -38,6 +39,18 @@ const char* title(Group group) {
   return "";
 }
 
+/// The ready workers lie beside an installed binary, or in the source tree the binary was built from.
+candidate::WorkerOptions worker_options(const std::filesystem::path& executable) {
+  candidate::WorkerOptions options;
+  const auto prefix = executable.parent_path().parent_path();
+  for (const auto& folder : {prefix / "share/tilewright/workers", prefix.parent_path().parent_path() / "workers"}) {
+    std::error_code error;
+    if (options.folder.empty() && std::filesystem::is_directory(folder, error)) options.folder = folder;
+  }
+  if (const char* python = std::getenv("TILEWRIGHT_PYTHON")) options.python = python;
+  return options;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Tilewright: write AI kernels at tile granularity, and judge any kernel over its whole life",
                "tilewright"};
@@ -47,7 +60,8 @@ int run_command_line(int argc, char** argv) {
   Session session;
   session.executable = std::filesystem::read_symlink("/proc/self/exe").string();
   session.command.assign(argv, argv + argc);
-  session.kinds = candidate::built_in_kinds();
+  session.workers = worker_options(session.executable);
+  session.kinds = candidate::built_in_kinds(session.workers);
   std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));

@@ -1,0 +1,67 @@
+// A child process that is spoken to in lines, with a time limit on every answer, and that never outlives its parent.
+//
+// Guarantees: the child gets its own process group, which is killed whole; it dies with its parent (PR_SET_PDEATHSIG);
+// its stderr is kept and its tail shown when it dies. fork+exec: nothing of this process's memory or caches reaches the
+// child.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace tilewright::candidate {
+
+struct ChildOptions {
+  std::vector<std::string> argv;                          ///< argv[0] is looked up in PATH
+  std::map<std::string, std::optional<std::string>> env;  ///< changes to the environment; nullopt removes
+  std::string working_folder;                             ///< empty: ours
+  bool inherit_stderr = false;                            ///< else it is kept for messages
+};
+
+/// How a child ended.
+struct ChildEnd {
+  int exit_code = -1;  ///< −1 when a signal ended it
+  int signal = 0;
+  bool is_success() const { return signal == 0 && exit_code == 0; }
+};
+std::string to_string(const ChildEnd& end);  ///< "exit 3", "SIGSEGV"
+
+class ChildProcess {
+ public:
+  static Result<ChildProcess> start(const ChildOptions& options);
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();  ///< kills it when it still runs
+
+  pid_t pid() const { return pid_; }
+  /// Writes one line; E3202 when nobody reads any more.
+  Status send_line(const std::string& line);
+  /// The next line without its end; E3203 after `timeout` (the child is then killed), E3202 when it ended first.
+  Result<std::string> read_line(std::chrono::milliseconds timeout);
+  void close_input();
+  /// Waits for the end; kills it after `timeout`.
+  ChildEnd wait(std::chrono::milliseconds timeout);
+  void kill();
+  std::string stderr_tail(size_t bytes = 600) const;
+  /// Resources of the ended child: its own peak resident set.
+  int64_t peak_resident_bytes() const { return peak_resident_bytes_; }
+
+ private:
+  ChildProcess() = default;
+  bool reap(bool block);
+  std::string why_it_ended() const;
+
+  pid_t pid_ = -1;
+  int to_child_ = -1, from_child_ = -1, stderr_ = -1;
+  std::string name_, buffer_;
+  std::optional<ChildEnd> end_;
+  int64_t peak_resident_bytes_ = 0;
+};
+
+}  // namespace tilewright::candidate
