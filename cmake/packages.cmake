@@ -12,7 +12,7 @@ set_target_properties(xxHash::xxhash PROPERTIES IMPORTED_LOCATION ${XXHASH_LIBRA
 
 if(TILEWRIGHT_COMPILER)
   find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19/lib/cmake/llvm)
-  llvm_map_components_to_libnames(TW_LLVM_LIBS core support passes targetparser x86codegen x86asmparser x86desc x86info
+  llvm_map_components_to_libnames(TW_LLVM_LIBS core support passes transformutils scalaropts targetparser x86codegen x86asmparser x86desc x86info
                                   nvptxcodegen nvptxdesc nvptxinfo mc target)
   add_library(tw_llvm INTERFACE)
   target_include_directories(tw_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})

@@ -10,3 +10,15 @@ if(main_source)
     target_link_libraries(tilewright PRIVATE tw_tools_compiler)
   endif()
 endif()
+
+# The one binary that links LLVM. Everything but one symbol is hidden, so that another LLVM in the process is not disturbed.
+if(TILEWRIGHT_COMPILER)
+  add_library(tilewright-jit MODULE ${PROJECT_SOURCE_DIR}/src/codegen/jit/jit.cpp)
+  target_compile_options(tilewright-jit PRIVATE ${TW_WARNINGS})
+  target_link_libraries(tilewright-jit PRIVATE tw_codegen_cpu tw_codegen_cuda)
+  target_link_options(tilewright-jit PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/codegen/jit/exports.map
+                      -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -Wl,--gc-sections $<$<CONFIG:Release>:-s>)
+  if(TARGET tilewright)
+    add_dependencies(tilewright tilewright-jit)
+  endif()
+endif()
