@@ -1,0 +1,63 @@
+// A forked child that talks in lines and can be killed at any moment.
+//
+// The child runs `body` in its own process group, dies with its parent, leaves no core file, and its stdout and stderr
+// go to memory whose tail explains a death. The parent reads lines against a deadline. Destroying a ChildProcess kills
+// the group and reaps it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.h"
+
+namespace tilewright::tune {
+
+/// The child's end: lines to the parent, lines from it.
+class ChildChannel {
+ public:
+  ChildChannel(int in_fd, int out_fd) : in_fd_(in_fd), out_fd_(out_fd) {}
+  bool send(std::string_view line);      ///< adds the newline; false when the parent is gone
+  std::optional<std::string> receive();  ///< blocks; nullopt when the parent is gone
+
+ private:
+  int in_fd_, out_fd_;
+};
+
+class ChildProcess {
+ public:
+  enum class End : uint8_t { None, Exited, Killed, TimedOut };
+
+  static Result<ChildProcess> start(const std::function<void(ChildChannel&)>& body);
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();
+
+  /// The next line, or nullopt when the child ended or `deadline_ns` (of measure::kernel_ns) passed; `end()` says
+  /// which.
+  std::optional<std::string> read_line(int64_t deadline_ns);
+  bool send(std::string_view line);
+  void kill();
+
+  End end() const { return end_; }
+  /// "exited with code 3", "killed by signal 11 (Segmentation fault)", "no answer in time", with the last words it
+  /// printed.
+  std::string describe_end() const;
+
+ private:
+  ChildProcess() = default;
+  void reap();
+  std::string last_words() const;
+
+  pid_t pid_ = -1;
+  int read_fd_ = -1, log_fd_ = -1;
+  std::string buffer_;
+  End end_ = End::None;
+  int status_ = 0;
+};
+
+}  // namespace tilewright::tune
