@@ -7,7 +7,7 @@ endforeach()
 if(TILEWRIGHT_COMPILER)
   foreach(room codegen/llvm codegen/cpu codegen/cuda)
     string(REPLACE "/" "_" id ${room})
-    tw_room_test(${room} LINKS tw_${id})
+    tw_room_test(${room} LINKS tw_${id} tw_plan_cpu tw_runtime mpfr gmp)
   endforeach()
 endif()
 # Candidates with planted costs and faults, for the tests of the benchmark.
