@@ -1,14 +1,8 @@
 #include "tune/trial_log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -48,38 +42,13 @@ Status check_header(const nlohmann::json& found, const LogHeader& header, const 
 
 }  // namespace
 
-TrialLog::TrialLog(TrialLog&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), resumed_(std::move(other.resumed_)) {}
-
-TrialLog::~TrialLog() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Result<TrialLog> TrialLog::open(const std::filesystem::path& path, const LogHeader& header) {
-  TrialLog log;
-  log.path_ = path;
-  std::error_code ignored;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  log.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (log.fd_ < 0)
-    return fail(DiagnosticCode::E3300, fmt::format("cannot open {}: {}", path.string(), strerror(errno)));
-  if (flock(log.fd_, LOCK_EX | LOCK_NB) != 0) {
-    return fail(DiagnosticCode::E3303, fmt::format("{} is being written by another process", path.string()),
-                "wait for it, or name another --log");
-  }
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-  if (ftruncate(log.fd_, static_cast<off_t>(whole)) != 0 || lseek(log.fd_, 0, SEEK_END) < 0) {
-    return fail(DiagnosticCode::E3301,
-                fmt::format("cannot cut the torn last line of {}: {}", path.string(), strerror(errno)));
-  }
+  Result<LineLog> lines = LineLog::open(path);
+  if (!lines) return std::unexpected(lines.error());
+  TrialLog log(std::move(*lines));
   int number = 0;
-  for (size_t at = 0; at < whole;) {
-    const size_t end = text.find('\n', at);
-    const nlohmann::json line = nlohmann::json::parse(text.begin() + static_cast<ptrdiff_t>(at),
-                                                      text.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
-    at = end + 1;
+  for (const std::string& text : log.lines_.lines()) {
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (++number == 1) {
       if (Status status = check_header(line, header, path.string()); !status) return std::unexpected(status.error());
       continue;
@@ -92,34 +61,11 @@ Result<TrialLog> TrialLog::open(const std::filesystem::path& path, const LogHead
     log.resumed_.push_back(std::move(*trial));
   }
   if (number == 0) {
-    if (Status status = log.write_line(header_json(header).dump()); !status) return std::unexpected(status.error());
+    if (Status status = log.lines_.append(header_json(header).dump()); !status) return std::unexpected(status.error());
   }
   return log;
 }
 
-Status TrialLog::append(const Trial& trial) { return write_line(to_json(trial).dump()); }
-
-Status TrialLog::write_line(const std::string& line) {
-  const off_t before = lseek(fd_, 0, SEEK_END);
-  const std::string whole = line + "\n";
-  size_t done = 0;
-  while (done < whole.size()) {
-    const ssize_t wrote = write(fd_, whole.data() + done, whole.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      const int error = errno;
-      const bool is_restored = ftruncate(fd_, before) == 0;
-      return fail(error == ENOSPC ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
-                  fmt::format("cannot write {}: {}{}", path_.string(), strerror(error),
-                              is_restored ? "" : "; its last line is torn"),
-                  "earlier trials are kept; make room and run the same command again");
-    }
-    done += static_cast<size_t>(wrote);
-  }
-  if (fsync(fd_) != 0 && errno != EINVAL) {
-    return fail(DiagnosticCode::E3301, fmt::format("cannot sync {}: {}", path_.string(), strerror(errno)));
-  }
-  return {};
-}
+Status TrialLog::append(const Trial& trial) { return lines_.append(to_json(trial).dump()); }
 
 }  // namespace tilewright::tune

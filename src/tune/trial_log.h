@@ -1,15 +1,14 @@
 // tune.jsonl: a header line with the digests that make trials comparable, then one trial per line.
 //
-// Guarantees: a line is on disk (fsync) when append returns; a torn last line, left by a killed process, is cut off on
-// opening; a log of another space, source, toolchain, arch, device, driver or harness is refused with the differing
-// fields (E1651); one writer at a time (E3303).
+// Guarantees: those of base/line_log.h; a log of another space, source, toolchain, arch, device, driver or harness is
+// refused with the differing fields (E1651).
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "base/diagnostic.h"
+#include "base/line_log.h"
 #include "tune/runner.h"
 #include "tune/trial.h"
 
@@ -25,18 +24,13 @@ class TrialLog {
  public:
   /// Creates the file, or resumes an equal one.
   static Result<TrialLog> open(const std::filesystem::path& path, const LogHeader& header);
-  TrialLog(TrialLog&& other) noexcept;
-  TrialLog& operator=(TrialLog&&) = delete;
-  ~TrialLog();
-
   Status append(const Trial& trial);
   const std::vector<Trial>& resumed() const { return resumed_; }  ///< found at opening
 
  private:
-  TrialLog() = default;
-  Status write_line(const std::string& line);
-  std::filesystem::path path_;
-  int fd_ = -1;
+  explicit TrialLog(LineLog lines) : lines_(std::move(lines)) {}
+
+  LineLog lines_;
   std::vector<Trial> resumed_;
 };
 

@@ -8,7 +8,7 @@
 #include "measure/clock.h"
 #include "measure/latin_square.h"
 #include "measure/order_statistics.h"
-#include "tune/child_process.h"
+#include "tune/forked_process.h"
 
 namespace tilewright::tune {
 namespace {
@@ -25,7 +25,7 @@ TrialState state_of(const Diagnostic& diagnostic) {
 json failure_line(TrialState state, const std::string& reason) { return {{"state", name(state)}, {"reason", reason}}; }
 
 /// Loads and says so; null after having told the parent why not.
-std::unique_ptr<LoadedTrial> load_and_tell(TrialRunner& runner, const Config& config, ChildChannel& channel) {
+std::unique_ptr<LoadedTrial> load_and_tell(TrialRunner& runner, const Config& config, ParentChannel& channel) {
   const int64_t start_ns = measure::kernel_ns();
   Result<std::unique_ptr<LoadedTrial>> loaded = runner.load(config);
   if (!loaded) {
@@ -57,14 +57,14 @@ json measure_trial(LoadedTrial& trial, const TrialLimits& limits) {
       {"state", "ok"}, {"samples", stop.samples()}, {"stop_reason", measure::name(reason)}, {"output_digest", *before}};
 }
 
-void trial_body(TrialRunner& runner, const Config& config, const TrialLimits& limits, ChildChannel& channel) {
+void trial_body(TrialRunner& runner, const Config& config, const TrialLimits& limits, ParentChannel& channel) {
   const std::unique_ptr<LoadedTrial> loaded = load_and_tell(runner, config, channel);
   if (!loaded || !channel.receive()) return;
   channel.send(measure_trial(*loaded, limits).dump());
 }
 
-void end_badly(Trial& trial, const ChildProcess& child, const char* when) {
-  trial.state = child.end() == ChildProcess::End::TimedOut ? TrialState::Hung : TrialState::Crashed;
+void end_badly(Trial& trial, const ForkedProcess& child, const char* when) {
+  trial.state = child.end() == ForkedProcess::End::TimedOut ? TrialState::Hung : TrialState::Crashed;
   trial.reason = fmt::format("{}: {}", when, child.describe_end());
 }
 
@@ -87,7 +87,7 @@ void summarise(Trial& trial, const json& line) {
 
 struct RunningTrial {
   Trial trial;
-  ChildProcess child;
+  ForkedProcess child;
   bool is_loaded = false;
 };
 
@@ -127,8 +127,8 @@ Status run_trials(TrialRunner& runner, const Space& space, const std::vector<siz
     const int64_t start_ns = measure::kernel_ns();
     for (size_t i = begin; i < std::min(begin + width, points.size()); ++i) {
       const Config& config = space.points()[points[i]];
-      Result<ChildProcess> child =
-          ChildProcess::start([&](ChildChannel& channel) { trial_body(runner, config, limits, channel); });
+      Result<ForkedProcess> child =
+          ForkedProcess::start([&](ParentChannel& channel) { trial_body(runner, config, limits, channel); });
       if (!child) return std::unexpected(child.error());
       batch.push_back({Trial{.point = points[i], .config = config}, std::move(*child)});
     }
@@ -150,7 +150,7 @@ namespace {
 
 /// Tells what it is about to do, so that the parent knows who is to blame for a death.
 void runoff_body(TrialRunner& runner, const Space& space, const std::vector<size_t>& points, const TrialLimits& limits,
-                 ChildChannel& channel) {
+                 ParentChannel& channel) {
   std::vector<std::unique_ptr<LoadedTrial>> loaded;
   const auto blame = [&](size_t at, TrialState state, const std::string& reason) {
     json line = failure_line(state, reason);
@@ -193,8 +193,8 @@ struct Attempt {
 
 Result<Attempt> attempt_runoff(TrialRunner& runner, const Space& space, const std::vector<size_t>& points,
                                const TrialLimits& limits) {
-  Result<ChildProcess> child =
-      ChildProcess::start([&](ChildChannel& channel) { runoff_body(runner, space, points, limits, channel); });
+  Result<ForkedProcess> child =
+      ForkedProcess::start([&](ParentChannel& channel) { runoff_body(runner, space, points, limits, channel); });
   if (!child) return std::unexpected(child.error());
   Attempt attempt;
   for (;;) {

@@ -11,7 +11,7 @@
 #include "measure/clock.h"
 #include "toy_runner.h"
 #include "tune/best_record.h"
-#include "tune/child_process.h"
+#include "tune/forked_process.h"
 
 namespace tilewright::tune {
 namespace {
@@ -50,8 +50,8 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& path) {
 
 int64_t in_seconds(double s) { return measure::kernel_ns() + static_cast<int64_t>(s * 1e9); }
 
-TEST(ChildProcess, TellsHowItEnded) {
-  auto exits = ChildProcess::start([](ChildChannel& c) {
+TEST(ForkedProcess, TellsHowItEnded) {
+  auto exits = ForkedProcess::start([](ParentChannel& c) {
                  c.send("hello");
                  fprintf(stderr, "last\nwords");
                  fflush(stderr);
@@ -61,18 +61,18 @@ TEST(ChildProcess, TellsHowItEnded) {
   EXPECT_EQ(exits.read_line(in_seconds(5)), std::nullopt);
   EXPECT_EQ(exits.describe_end(), "exited with code 3; it printed: last words");
 
-  auto dies = ChildProcess::start([](ChildChannel&) { raise(SIGKILL); }).value();
+  auto dies = ForkedProcess::start([](ParentChannel&) { raise(SIGKILL); }).value();
   EXPECT_EQ(dies.read_line(in_seconds(5)), std::nullopt);
-  EXPECT_EQ(dies.end(), ChildProcess::End::Killed);
+  EXPECT_EQ(dies.end(), ForkedProcess::End::Killed);
   EXPECT_EQ(dies.describe_end(), "killed by signal 9 (Killed)");
 
-  auto hangs = ChildProcess::start([](ChildChannel&) { pause(); }).value();
+  auto hangs = ForkedProcess::start([](ParentChannel&) { pause(); }).value();
   EXPECT_EQ(hangs.read_line(in_seconds(0.05)), std::nullopt);
-  EXPECT_EQ(hangs.end(), ChildProcess::End::TimedOut);
+  EXPECT_EQ(hangs.end(), ForkedProcess::End::TimedOut);
 }
 
-TEST(ChildProcess, AnswersInLines) {
-  auto echo = ChildProcess::start([](ChildChannel& c) {
+TEST(ForkedProcess, AnswersInLines) {
+  auto echo = ForkedProcess::start([](ParentChannel& c) {
                 while (auto line = c.receive()) c.send("<" + *line + ">");
               }).value();
   echo.send("a");

@@ -1,7 +1,8 @@
-// A forked child that talks in lines and can be killed at any moment.
+// A forked child that talks in lines and can be killed at any moment. (candidate/child_process.h starts programs; this
+// runs a function on a copy of this process, so a trial needs no second start of the compiler.)
 //
 // The child runs `body` in its own process group, dies with its parent, leaves no core file, and its stdout and stderr
-// go to memory whose tail explains a death. The parent reads lines against a deadline. Destroying a ChildProcess kills
+// go to memory whose tail explains a death. The parent reads lines against a deadline. Destroying a ForkedProcess kills
 // the group and reaps it.
 #pragma once
 
@@ -18,9 +19,9 @@
 namespace tilewright::tune {
 
 /// The child's end: lines to the parent, lines from it.
-class ChildChannel {
+class ParentChannel {
  public:
-  ChildChannel(int in_fd, int out_fd) : in_fd_(in_fd), out_fd_(out_fd) {}
+  ParentChannel(int in_fd, int out_fd) : in_fd_(in_fd), out_fd_(out_fd) {}
   bool send(std::string_view line);      ///< adds the newline; false when the parent is gone
   std::optional<std::string> receive();  ///< blocks; nullopt when the parent is gone
 
@@ -28,14 +29,14 @@ class ChildChannel {
   int in_fd_, out_fd_;
 };
 
-class ChildProcess {
+class ForkedProcess {
  public:
   enum class End : uint8_t { None, Exited, Killed, TimedOut };
 
-  static Result<ChildProcess> start(const std::function<void(ChildChannel&)>& body);
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();
+  static Result<ForkedProcess> start(const std::function<void(ParentChannel&)>& body);
+  ForkedProcess(ForkedProcess&& other) noexcept;
+  ForkedProcess& operator=(ForkedProcess&& other) noexcept;
+  ~ForkedProcess();
 
   /// The next line, or nullopt when the child ended or `deadline_ns` (of measure::kernel_ns) passed; `end()` says
   /// which.
@@ -49,7 +50,7 @@ class ChildProcess {
   std::string describe_end() const;
 
  private:
-  ChildProcess() = default;
+  ForkedProcess() = default;
   void reap();
   std::string last_words() const;
 

@@ -1,4 +1,4 @@
-#include "tune/child_process.h"
+#include "tune/forked_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -47,9 +47,9 @@ void become_child(int log_fd, pid_t parent) {
 
 }  // namespace
 
-bool ChildChannel::send(std::string_view line) { return write_whole(out_fd_, std::string(line) + "\n"); }
+bool ParentChannel::send(std::string_view line) { return write_whole(out_fd_, std::string(line) + "\n"); }
 
-std::optional<std::string> ChildChannel::receive() {
+std::optional<std::string> ParentChannel::receive() {
   std::string line;
   for (char c = 0;;) {
     const ssize_t got = read(in_fd_, &c, 1);
@@ -60,14 +60,14 @@ std::optional<std::string> ChildChannel::receive() {
   }
 }
 
-Result<ChildProcess> ChildProcess::start(const std::function<void(ChildChannel&)>& body) {
+Result<ForkedProcess> ForkedProcess::start(const std::function<void(ParentChannel&)>& body) {
   std::array<int, 2> ends{};
   const auto refuse = [](const char* what) {
     return fail(DiagnosticCode::E1655,
                 fmt::format("cannot start a trial process: {} failed: {}", what, strerror(errno)));
   };
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return refuse("socketpair");
-  ChildProcess child;
+  ForkedProcess child;
   child.log_fd_ = memfd_create("trial-output", MFD_CLOEXEC);
   child.read_fd_ = ends[0];
   if (child.log_fd_ < 0) {
@@ -84,7 +84,7 @@ Result<ChildProcess> ChildProcess::start(const std::function<void(ChildChannel&)
   if (child.pid_ == 0) {
     close(ends[0]);
     become_child(child.log_fd_, parent);
-    ChildChannel channel(ends[1], ends[1]);
+    ParentChannel channel(ends[1], ends[1]);
     body(channel);
     fflush(nullptr);
     _exit(0);
@@ -93,9 +93,9 @@ Result<ChildProcess> ChildProcess::start(const std::function<void(ChildChannel&)
   return child;
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept { *this = std::move(other); }
+ForkedProcess::ForkedProcess(ForkedProcess&& other) noexcept { *this = std::move(other); }
 
-ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+ForkedProcess& ForkedProcess::operator=(ForkedProcess&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(read_fd_, other.read_fd_);
   std::swap(log_fd_, other.log_fd_);
@@ -105,28 +105,28 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
-ChildProcess::~ChildProcess() {
+ForkedProcess::~ForkedProcess() {
   kill();
   if (read_fd_ >= 0) close(read_fd_);
   if (log_fd_ >= 0) close(log_fd_);
 }
 
-void ChildProcess::kill() {
+void ForkedProcess::kill() {
   if (pid_ <= 0) return;
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
   reap();
 }
 
-void ChildProcess::reap() {
+void ForkedProcess::reap() {
   while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
 }
 
-bool ChildProcess::send(std::string_view line) { return write_whole(read_fd_, std::string(line) + "\n"); }
+bool ForkedProcess::send(std::string_view line) { return write_whole(read_fd_, std::string(line) + "\n"); }
 
-std::optional<std::string> ChildProcess::read_line(int64_t deadline_ns) {
+std::optional<std::string> ForkedProcess::read_line(int64_t deadline_ns) {
   for (;;) {
     const size_t newline = buffer_.find('\n');
     if (newline != std::string::npos) {
@@ -158,7 +158,7 @@ std::optional<std::string> ChildProcess::read_line(int64_t deadline_ns) {
   }
 }
 
-std::string ChildProcess::last_words() const {
+std::string ForkedProcess::last_words() const {
   std::array<char, 300> tail{};
   const off_t size = lseek(log_fd_, 0, SEEK_END);
   const off_t from = std::max<off_t>(0, size - static_cast<off_t>(tail.size()));
@@ -171,7 +171,7 @@ std::string ChildProcess::last_words() const {
   return text;
 }
 
-std::string ChildProcess::describe_end() const {
+std::string ForkedProcess::describe_end() const {
   std::string text = end_ == End::TimedOut ? "no answer in time"
                      : end_ == End::Killed
                          ? fmt::format("killed by signal {} ({})", WTERMSIG(status_), strsignal(WTERMSIG(status_)))
