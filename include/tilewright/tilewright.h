@@ -83,6 +83,61 @@ typedef enum tw_dtype {
 
 #define TW_MAX_RANK 8
 
+typedef enum tw_device_kind { TW_CPU = 0, TW_CUDA = 1 } tw_device_kind;
+
+enum {
+  TW_TENSOR_READ_ONLY = 1u, /* refused for an argument that the kernel writes */
+  TW_TENSOR_ABSENT = 2u     /* an optional argument that is not given; every other member is ignored */
+};
+
+/* A view of memory that the caller owns. Nothing is copied; the arrays must live as long as the call. */
+typedef struct tw_tensor {
+  void* data;
+  const int64_t* extents; /* `rank` values; zero is valid */
+  const int64_t* strides; /* `rank` values in elements, or NULL for row-major without gaps */
+  int32_t dtype;          /* tw_dtype */
+  int32_t rank;
+  uint32_t flags;
+  int32_t device; /* tw_device_kind */
+} tw_tensor;
+
+typedef enum tw_scalar_kind { TW_SCALAR_DEFAULT = 0, TW_SCALAR_INTEGER = 1, TW_SCALAR_FLOAT = 2 } tw_scalar_kind;
+
+/* A scalar argument. An integer is accepted for any dtype that can hold it, a float for float dtypes (rounded once). */
+typedef struct tw_scalar {
+  int32_t kind; /* tw_scalar_kind; TW_SCALAR_DEFAULT takes the kernel's default */
+  int32_t reserved;
+  union {
+    int64_t integer;
+    double floating;
+  } value;
+} tw_scalar;
+
+/* Tensors and scalars in the kernel's order. Scalars that are missing at the end take their defaults. */
+typedef struct tw_arguments {
+  const tw_tensor* tensors;
+  size_t tensor_count;
+  const tw_scalar* scalars;
+  size_t scalar_count;
+} tw_arguments;
+
+/* ---- devices --------------------------------------------------------------------------------------------------- */
+
+/* Calls task(context, begin, end, worker) for disjoint ranges that cover [0, count), from at most size() threads at
+ * once, and returns when all are done. `worker` is in [0, size()) and no two calls with one number overlap in time.
+ * Ranges hold `grain` indices or fewer. run() may be entered from several threads at once; `idle` says that no work
+ * will come for a while. */
+typedef void (*tw_task)(void* context, int64_t begin, int64_t end, int32_t worker);
+typedef struct tw_pool {
+  void* self;
+  void (*run)(void* self, tw_task task, void* context, int64_t count, int64_t grain);
+  int32_t (*size)(void* self);
+  void (*idle)(void* self);
+} tw_pool;
+
+/* Called for a `print` of a kernel, possibly from several threads at once. */
+typedef void (*tw_print)(void* context, const char* text, const char* location, const int64_t* values, int32_t count);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
