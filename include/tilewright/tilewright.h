@@ -34,7 +34,7 @@ TW_API const char* tw_status_name(const tw_status* status);      /* "wrong_dtype
 TW_API const char* tw_status_message(const tw_status* status);   /* one sentence; "" for NULL */
 /* 1 when the arguments are valid but belong to another shape class, so that a plan of that class would take them. */
 TW_API int32_t tw_status_is_wrong_class(const tw_status* status);
-TW_API void tw_status_free(tw_status* status);                   /* NULL is allowed */
+TW_API void tw_status_free(tw_status* status); /* NULL is allowed */
 
 /* The ABI version of the library that is loaded, to compare with TW_ABI_VERSION; and its release, "0.1.0". */
 TW_API uint32_t tw_abi_version(void);
@@ -87,10 +87,10 @@ typedef enum tw_dtype {
 
 typedef enum tw_device_kind { TW_CPU = 0, TW_CUDA = 1 } tw_device_kind;
 
-enum {
-  TW_TENSOR_READ_ONLY = 1u, /* refused for an argument that the kernel writes */
-  TW_TENSOR_ABSENT = 2u     /* an optional argument that is not given; every other member is ignored */
-};
+/* Flags of a tensor. Read-only is refused for an argument that the kernel writes; absent is an optional argument that is
+ * not given, and every other member is ignored. */
+#define TW_TENSOR_READ_ONLY 1u
+#define TW_TENSOR_ABSENT 2u
 
 /* A view of memory that the caller owns. Nothing is copied; the arrays must live as long as the call. */
 typedef struct tw_tensor {
@@ -140,14 +140,13 @@ typedef struct tw_pool {
 /* Called for a `print` of a kernel, possibly from several threads at once. */
 typedef void (*tw_print)(void* context, const char* text, const char* location, const int64_t* values, int32_t count);
 
-
 typedef struct tw_device tw_device;
 
 typedef struct tw_device_options {
   size_t struct_size;
-  int32_t threads;     /* of the device's own pool, the caller included; 0: all that the process may use */
-  int32_t debugger;    /* 1: gdb sees the symbols and lines of loaded kernels */
-  int32_t perf_map;    /* 1: /tmp/perf-<pid>.map for perf */
+  int32_t threads;  /* of the device's own pool, the caller included; 0: all that the process may use */
+  int32_t debugger; /* 1: gdb sees the symbols and lines of loaded kernels */
+  int32_t perf_map; /* 1: /tmp/perf-<pid>.map for perf */
   int32_t reserved;
   const tw_pool* pool; /* the caller's threads instead; copied; what it points to must outlive the device */
   tw_print print;      /* NULL: `print` of kernels does nothing */
@@ -158,7 +157,8 @@ typedef struct tw_device_options {
 TW_API tw_status* tw_device_open(const char* name, const tw_device_options* options, tw_device** device);
 TW_API void tw_device_close(tw_device* device); /* NULL is allowed */
 TW_API int32_t tw_device_workers(const tw_device* device);
-/* Waits for `stream` and returns what a launch left behind, as a failed assertion. On the CPU nothing is ever pending. */
+/* Waits for `stream` and returns what a launch left behind, as a failed assertion. On the CPU nothing is ever pending.
+ */
 TW_API tw_status* tw_device_synchronise(tw_device* device, void* stream);
 
 /* Device memory, 64-byte aligned or better. Zero bytes are valid. */
@@ -212,11 +212,13 @@ TW_API tw_status* tw_plan_check(const tw_plan* plan, const tw_arguments* argumen
 /* Bytes of workspace for these shapes. Data pointers are not looked at; written tensors may have NULL extents. */
 TW_API tw_status* tw_plan_workspace_bytes(const tw_plan* plan, const tw_arguments* arguments, size_t* bytes);
 /* The extents that tensor `index` must have, worked out from the others. `extents` has room for TW_MAX_RANK values. */
-TW_API tw_status* tw_plan_infer_extents(const tw_plan* plan, const tw_arguments* arguments, size_t index, int64_t* extents);
+TW_API tw_status* tw_plan_infer_extents(const tw_plan* plan, const tw_arguments* arguments, size_t index,
+                                        int64_t* extents);
 
-/* Checks the arguments and runs. Allocates nothing, takes no lock and waits for nothing but its own blocks (CPU); on CUDA
- * it launches on `stream` and returns. `workspace` is 64-byte aligned, of `bytes` bytes, and not used by anyone else until
- * the work is done; NULL when tw_plan_workspace_bytes() says 0. Plans may be executed from several threads at once. */
+/* Checks the arguments and runs. Allocates nothing, takes no lock and waits for nothing but its own blocks (CPU); on
+ * CUDA it launches on `stream` and returns. `workspace` is 64-byte aligned, of `bytes` bytes, and not used by anyone
+ * else until the work is done; NULL when tw_plan_workspace_bytes() says 0. Plans may be executed from several threads
+ * at once. */
 TW_API tw_status* tw_execute(const tw_plan* plan, const tw_arguments* arguments, void* workspace, size_t bytes,
                              void* stream);
 
@@ -240,16 +242,17 @@ typedef struct tw_compile_request {
   const char* target;            /* "cpu:x86-64-v3", "cuda:sm_90a"; NULL: this CPU */
   const char* const* parameters; /* "block_M=64" */
   size_t parameter_count;
-  const tw_arguments* arguments; /* what it will be called with: dtypes, extents, strides, alignment of `data`. May be NULL */
-  const char* cache_folder;      /* NULL: the user's; "": none */
+  const tw_arguments*
+      arguments; /* what it will be called with: dtypes, extents, strides, alignment of `data`. May be NULL */
+  const char* cache_folder; /* NULL: the user's; "": none */
 } tw_compile_request;
 
 typedef struct tw_compiled tw_compiled;
 
 TW_API tw_status* tw_compiler_open(tw_compiler** compiler);
 TW_API void tw_compiler_close(tw_compiler* compiler); /* NULL is allowed */
-/* JSON: {"kernels": [{"name", "tensors": [{"name", "dtype", "rank", "access", "optional"}], "scalars": [{"name", "dtype",
- * "default"}], "parameters": [{"name", "default"}]}]}. The text lives until tw_compiled_free(). */
+/* JSON: {"kernels": [{"name", "tensors": [{"name", "dtype", "rank", "access", "optional"}], "scalars": [{"name",
+ * "dtype", "default"}], "parameters": [{"name", "default"}]}]}. The text lives until tw_compiled_free(). */
 TW_API tw_status* tw_compiler_describe(tw_compiler* compiler, const char* path, tw_compiled** description);
 /* A kernel file, for tw_plan_load(). */
 TW_API tw_status* tw_compiler_compile(tw_compiler* compiler, const tw_compile_request* request, tw_compiled** compiled);

@@ -193,7 +193,8 @@ Result<std::unique_ptr<Code>> CpuDevice::link(const Recipe& recipe, std::span<co
     return fail(FailureCode::bad_object, recipe.kernel + " needs " + std::to_string(recipe.launches.size()) +
                                              " entries, got " + std::to_string(entries.size()));
   }
-  return std::make_unique<CpuCode>(LoadedObject(), std::vector(entries.begin(), entries.end()), recipe, pool_, options_);
+  return std::make_unique<CpuCode>(LoadedObject(), std::vector(entries.begin(), entries.end()), recipe, pool_,
+                                   options_);
 }
 
 Result<void*> CpuDevice::allocate(size_t bytes) {

@@ -58,4 +58,11 @@ struct CpuOptions {
 
 std::unique_ptr<Device> open_cpu(const CpuOptions& options = {});
 
+/// Defined by runtime/cuda; its address is null in a library that was built without it.
+#if defined(__GNUC__)
+__attribute__((weak))
+#endif
+Result<std::unique_ptr<Device>>
+open_cuda(int ordinal);
+
 }  // namespace tilewright::runtime

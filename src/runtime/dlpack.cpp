@@ -17,8 +17,8 @@ Result<tw_dtype> find_dtype(const DlpackType& type) {
     const auto dtype = static_cast<tw_dtype>(i);
     if (element(dtype).dlpack_code == type.code && element(dtype).bits == type.bits) return dtype;
   }
-  return unsupported("no element type has code " + std::to_string(type.code) + ", " + std::to_string(type.bits) + " bits, " +
-                     std::to_string(type.lanes) + " lanes");
+  return unsupported("no element type has code " + std::to_string(type.code) + ", " + std::to_string(type.bits) +
+                     " bits, " + std::to_string(type.lanes) + " lanes");
 }
 
 Result<tw_tensor> view(const DlpackTensor& tensor, bool is_read_only) {

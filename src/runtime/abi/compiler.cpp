@@ -39,9 +39,10 @@ tw_status* tw_compiler_open(tw_compiler** compiler) {
     *compiler = nullptr;
     std::unique_ptr<CompilerDoor> door = &open_compiler ? open_compiler() : nullptr;
     if (!door) {
-      return make_status(Failure{FailureCode::no_compiler,
-                                 "this is the run-time library, which has no compiler: load libtilewright.so instead, or "
-                                 "compile ahead of time with `tilewright build`"});
+      return make_status(
+          Failure{FailureCode::no_compiler,
+                  "this is the run-time library, which has no compiler: load libtilewright.so instead, or "
+                  "compile ahead of time with `tilewright build`"});
     }
     *compiler = new tw_compiler{std::move(door)};
     return nullptr;

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -14,12 +15,28 @@ tw_device_options read_options(const tw_device_options* given) {
   return options;
 }
 
+tw_status* open_cuda_device(std::string_view name, tw_device** device) {
+  int ordinal = 0;
+  name.remove_prefix(4);
+  if (!name.empty()) {
+    const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), ordinal);
+    if (name[0] != ':' || error != std::errc() || end != name.data() + name.size() || ordinal < 0) {
+      return make_status(Failure{FailureCode::no_such_device, "a CUDA device is called \"cuda:0\""});
+    }
+  }
+  Result<std::unique_ptr<Device>> opened = open_cuda(ordinal);
+  if (!opened) return make_status(opened.error());
+  *device = new tw_device{std::move(*opened)};
+  return nullptr;
+}
+
 bool is_inside(const tw_buffer& buffer, size_t offset, size_t bytes) {
   return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
 
 tw_status* outside(const tw_buffer& buffer) {
-  return make_status(Failure{FailureCode::wrong_extent, "the range lies outside a buffer of " + std::to_string(buffer.bytes) + " bytes"});
+  return make_status(Failure{FailureCode::wrong_extent,
+                             "the range lies outside a buffer of " + std::to_string(buffer.bytes) + " bytes"});
 }
 
 }  // namespace
@@ -33,14 +50,17 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
     if (!name) return null_handle("device name");
     const tw_device_options options = read_options(given);
     if (std::string_view(name) == "cpu") {
-      *device = new tw_device{open_cpu({.threads = options.threads,
-                                        .pool = options.pool,
-                                        .visibility = {.debugger = options.debugger != 0, .perf_map = options.perf_map != 0},
-                                        .print = options.print,
-                                        .print_context = options.print_context})};
+      *device =
+          new tw_device{open_cpu({.threads = options.threads,
+                                  .pool = options.pool,
+                                  .visibility = {.debugger = options.debugger != 0, .perf_map = options.perf_map != 0},
+                                  .print = options.print,
+                                  .print_context = options.print_context})};
       return nullptr;
     }
-    return make_status(Failure{FailureCode::no_such_device, "no device is called '" + std::string(name) + "': use \"cpu\""});
+    if (std::string_view(name).starts_with("cuda") && &open_cuda) return open_cuda_device(name, device);
+    return make_status(
+        Failure{FailureCode::no_such_device, "no device is called '" + std::string(name) + "': use \"cpu\""});
   });
 }
 
@@ -80,13 +100,15 @@ tw_status* tw_buffer_write(tw_buffer* buffer, size_t offset, const void* from, s
   if (!buffer || (!from && bytes > 0)) return null_handle("buffer");
   if (!is_inside(*buffer, offset, bytes)) return outside(*buffer);
   if (bytes == 0) return nullptr;
-  return guarded([&] { return make_status(buffer->device->copy_in(static_cast<char*>(buffer->data) + offset, from, bytes)); });
+  return guarded(
+      [&] { return make_status(buffer->device->copy_in(static_cast<char*>(buffer->data) + offset, from, bytes)); });
 }
 
 tw_status* tw_buffer_read(const tw_buffer* buffer, size_t offset, void* to, size_t bytes) {
   if (!buffer || (!to && bytes > 0)) return null_handle("buffer");
   if (!is_inside(*buffer, offset, bytes)) return outside(*buffer);
   if (bytes == 0) return nullptr;
-  return guarded([&] { return make_status(buffer->device->copy_out(to, static_cast<char*>(buffer->data) + offset, bytes)); });
+  return guarded(
+      [&] { return make_status(buffer->device->copy_out(to, static_cast<char*>(buffer->data) + offset, bytes)); });
 }
 }

@@ -33,7 +33,8 @@ tw_status* load_bytes(tw_device& device, std::string_view bytes, tw_plan** plan)
 }
 
 tw_status* no_such(const char* what, size_t index) {
-  return make_status(Failure{FailureCode::unknown_argument, std::string("there is no ") + what + " " + std::to_string(index)});
+  return make_status(
+      Failure{FailureCode::unknown_argument, std::string("there is no ") + what + " " + std::to_string(index)});
 }
 
 }  // namespace
@@ -59,8 +60,8 @@ tw_status* tw_plan_load_file(tw_device* device, const char* path, tw_plan** plan
   });
 }
 
-tw_status* tw_plan_link(tw_device* device, const void* recipe, size_t size, const tw_cpu_entry* entries, size_t entry_count,
-                        tw_plan** plan) {
+tw_status* tw_plan_link(tw_device* device, const void* recipe, size_t size, const tw_cpu_entry* entries,
+                        size_t entry_count, tw_plan** plan) {
   return guarded([&]() -> tw_status* {
     if (!plan) return null_handle("plan");
     *plan = nullptr;
@@ -86,8 +87,8 @@ tw_status* tw_plan_tensor_info(const tw_plan* plan, size_t index, tw_tensor_info
   if (!plan || !info) return null_handle(plan ? "info" : "plan");
   if (index >= tw_plan_tensor_count(plan)) return no_such("tensor", index);
   const TensorArgument& tensor = plan->plan.recipe().tensors[index];
-  *info = {tensor.name.c_str(), tensor.dtype, static_cast<int32_t>(tensor.axes.size()), static_cast<int32_t>(tensor.access),
-           tensor.is_optional};
+  *info = {tensor.name.c_str(), tensor.dtype, static_cast<int32_t>(tensor.axes.size()),
+           static_cast<int32_t>(tensor.access), tensor.is_optional};
   return nullptr;
 }
 
