@@ -29,7 +29,7 @@ set(runtime_objects $<TARGET_OBJECTS:tw_runtime> $<TARGET_OBJECTS:tw_runtime_abi
 add_library(tilewright_runtime SHARED ${runtime_objects})
 target_link_options(tilewright_runtime PRIVATE -static-libstdc++ -static-libgcc -Wl,-Bsymbolic
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
-set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1
                       LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map LINKER_LANGUAGE CXX)
 add_library(tilewright_runtime_static STATIC ${runtime_objects})
 set_target_properties(tilewright_runtime_static PROPERTIES OUTPUT_NAME tilewright_runtime LINKER_LANGUAGE CXX)

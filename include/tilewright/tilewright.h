@@ -87,8 +87,8 @@ typedef enum tw_dtype {
 
 typedef enum tw_device_kind { TW_CPU = 0, TW_CUDA = 1 } tw_device_kind;
 
-/* Flags of a tensor. Read-only is refused for an argument that the kernel writes; absent is an optional argument that is
- * not given, and every other member is ignored. */
+/* Flags of a tensor. Read-only is refused for an argument that the kernel writes; absent is an optional argument that
+ * is not given, and every other member is ignored. */
 #define TW_TENSOR_READ_ONLY 1u
 #define TW_TENSOR_ABSENT 2u
 

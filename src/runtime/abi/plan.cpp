@@ -10,10 +10,10 @@ using namespace tilewright::runtime;
 namespace {
 
 Result<std::string> read_file(const char* path) {
+  errno = 0;
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path, "rbe"), std::fclose);
   std::string bytes;
   char block[1 << 16];
-  errno = 0;
   while (file) {
     const size_t read = std::fread(block, 1, sizeof block, file.get());
     bytes.append(block, read);
