@@ -10,10 +10,10 @@ using ir::IndexOp;
 
 constexpr int64_t kLarge = int64_t{1} << 40;
 
-std::optional<int64_t> checked(__int128 v) {
-  constexpr __int128 kMax = INT64_MAX;
-  if (v > kMax || v < -kMax) return std::nullopt;
-  return static_cast<int64_t>(v);
+std::optional<int64_t> multiply(int64_t x, int64_t y) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(x, y, &product)) return std::nullopt;
+  return product;
 }
 
 Index constant(Index like, int64_t v) { return like.node()->context->constant(v); }
@@ -38,13 +38,14 @@ bool Bounds::always_holds(Index c) const {
 std::optional<int64_t> Bounds::bound(Index x, bool upper, int depth) const {
   if (depth == 0) return std::nullopt;
   const ir::LinearForm form = linear_form(x);
-  __int128 total = form.constant;
+  int64_t total = form.constant;
   for (const auto& term : form.terms) {
     const auto b = bound_factor(term.factor, upper == (term.coefficient > 0), depth - 1);
     if (!b) return std::nullopt;
-    total += static_cast<__int128>(*b) * term.coefficient;
+    const auto product = multiply(*b, term.coefficient);
+    if (!product || __builtin_add_overflow(total, *product, &total)) return std::nullopt;
   }
-  return checked(total);
+  return total;
 }
 
 std::optional<int64_t> Bounds::bound_factor(Index x, bool upper, int depth) const {
@@ -83,9 +84,9 @@ std::optional<int64_t> Bounds::bound_factor(Index x, bool upper, int depth) cons
     case IndexOp::Mul: {
       const auto p = bound(a, false, depth), q = bound(b, false, depth);
       if (!p || !q || *p < 0 || *q < 0) return std::nullopt;
-      if (!upper) return checked(static_cast<__int128>(*p) * *q);
+      if (!upper) return multiply(*p, *q);
       const auto r = bound(a, true, depth), s = bound(b, true, depth);
-      return r && s ? checked(static_cast<__int128>(*r) * *s) : std::nullopt;
+      return r && s ? multiply(*r, *s) : std::nullopt;
     }
     default: return std::nullopt;
   }

@@ -198,7 +198,7 @@ Address Lowering::address(const Placement& place, const std::vector<Index>& at) 
     out.mask = lanes_.count == 1 ? both(out.inside, lanes_.predicate) : out.inside;
     return out;
   }
-  if (holds) upper = select(holds, upper ? upper : number(lanes_.count), number(0));
+  if (holds) upper = ir::select(holds, upper ? upper : number(lanes_.count), number(0));
   if (upper) out.inside = lane_mask(upper);
   if (lower) out.inside = both(out.inside, b_.unary(ir::UnaryOp::Not, lane_mask(lower)));
   out.inside = both(out.inside, irregular);

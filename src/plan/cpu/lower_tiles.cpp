@@ -72,7 +72,6 @@ std::vector<Index> with(std::vector<Index> x, int d, Index i) {
   return x;
 }
 bool takes_magnitude(ReduceKind kind) { return kind == ReduceKind::AbsSum || kind == ReduceKind::AbsMax; }
-bool is_logical(ReduceKind kind) { return kind == ReduceKind::Any || kind == ReduceKind::All; }
 
 }  // namespace
 
