@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "plan/cpu/expand_math.h"
 #include "plan/cpu/lowering.h"
 
 namespace tilewright::plan::cpu {
@@ -16,7 +15,7 @@ using ir::Value;
 
 Value* Lowering::binary(BinaryOp op, Value* x, Value* y) {
   match(x, y);
-  return expand_binary(b_, op, x, y);
+  return b_.binary(op, x, y);
 }
 
 Value* Lowering::select(Value* c, Value* x, Value* y) {
@@ -103,7 +102,7 @@ void Lowering::lower_element(const Op& op) {
     }
     case OpKind::Unary: {
       const ir::UnaryOp kind = op.as<ir::UnaryAttributes>().op;
-      if (kind != ir::UnaryOp::Bitcast) return give(expand_unary(b_, kind, operand(0)));
+      if (kind != ir::UnaryOp::Bitcast) return give(b_.unary(kind, operand(0)));
       const Type type = Type::scalar(op.result()->type.dtype, operand(0)->type.lanes);
       return give(b_.op(OpKind::Unary, {operand(0)}, ir::UnaryAttributes{kind}, {type})->result());
     }

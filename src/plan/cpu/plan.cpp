@@ -1,5 +1,6 @@
 #include "plan/cpu/plan.h"
 
+#include "plan/cpu/expand_math.h"
 #include "plan/cpu/lowering.h"
 
 namespace tilewright::plan::cpu {
@@ -18,6 +19,7 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
   if (Status done = Lowering(out.planned, out.vector, arguments, out.recipe, cpu, options, out.facts).run(); !done) {
     return std::unexpected(done.error());
   }
+  expand_math(out.vector);
   for (size_t i = 0; i < tile.texts.size(); ++i) {
     out.recipe.messages.push_back({static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
   }
