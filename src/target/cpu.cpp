@@ -60,8 +60,8 @@ Cpu host_cpu() {
 
 std::optional<Cpu> parse_cpu(std::string_view name) {
   if (name == "host") return host_cpu();
-  static constexpr std::string_view kNames[] = {"", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-  for (int level = 1; level <= 4; ++level) {
+  static constexpr std::string_view kNames[] = {"", "", "", "x86-64-v3", "x86-64-v4"};
+  for (int level = 3; level <= 4; ++level) {
     if (name != kNames[level]) continue;
     Cpu cpu;
     cpu.name = name;

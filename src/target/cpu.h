@@ -35,7 +35,7 @@ struct Cpu {
 /// The machine this runs on.
 Cpu host_cpu();
 
-/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4" or "host"; nothing for another name.
+/// "x86-64-v3", "x86-64-v4" or "host"; nothing for another name. Processors without AVX2 and FMA are not served.
 std::optional<Cpu> parse_cpu(std::string_view name);
 
 }  // namespace tilewright::target

@@ -84,8 +84,10 @@ std::optional<int64_t> Lowering::lane_step(Index x) const {
   if (is_uniform(x)) return 0;
   int64_t step = 0;
   for (const auto& term : linear_form(x).terms) {
-    if (term.factor.symbol() == lanes_.variable) step += term.coefficient;
-    else if (!is_uniform(term.factor)) return std::nullopt;
+    if (term.factor.symbol() == lanes_.variable)
+      step += term.coefficient;
+    else if (!is_uniform(term.factor))
+      return std::nullopt;
   }
   return step;
 }
@@ -186,7 +188,8 @@ Address Lowering::address(const Placement& place, const std::vector<Index>& at) 
       if (!high_ok) irregular = both(irregular, spread(less(i, extent)));
     }
   }
-  const auto step = place.lanes > 0 && is_uniform(out.bytes) ? std::optional<int64_t>(bytes(place.storage)) : lane_step(out.bytes);
+  const auto step =
+      place.lanes > 0 && is_uniform(out.bytes) ? std::optional<int64_t>(bytes(place.storage)) : lane_step(out.bytes);
   const bool uniform = lanes_.count == 1 || step == 0;
   if (uniform) {
     out.step = Address::Step::Uniform;
@@ -250,7 +253,8 @@ void Lowering::store(const Placement& place, const std::vector<Index>& at, Value
   const DType storage = raw ? raw_type(place.storage) : place.storage;
   const ir::MemoryAttributes memory{.storage = storage, .bytes = a.bytes, .align = bytes(storage)};
   if (a.step == Address::Step::Uniform) {
-    if (v->type.lanes > 1) v = b_.op(OpKind::Extract, {v}, ir::LaneAttributes{0}, {Type::scalar(v->type.dtype)})->result();
+    if (v->type.lanes > 1)
+      v = b_.op(OpKind::Extract, {v}, ir::LaneAttributes{0}, {Type::scalar(v->type.dtype)})->result();
     b_.vstore(a.pointer, memory, v, a.mask);
     return;
   }

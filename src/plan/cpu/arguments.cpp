@@ -117,7 +117,8 @@ void Arguments::add_tensors() {
     if (t.direction == ir::Direction::Workspace) {
       for (size_t d = strides.size(); d-- > 0;) strides[d] = pitch, pitch = pitch * map(type.shape[d]);
       pointers_.push_back(static_cast<int>(tensor_count_ + workspaces++));
-      recipe_.workspaces.push_back({t.buffer->name, expression(max(pitch, vector_.indices().constant(0)) * bytes(type.dtype)), {}});
+      recipe_.workspaces.push_back(
+          {t.buffer->name, expression(max(pitch, vector_.indices().constant(0)) * bytes(type.dtype)), {}});
       strides_.push_back(std::move(strides));
       continue;
     }
@@ -136,17 +137,23 @@ void Arguments::add_tensors() {
       a.text = text_of(type.shape[axis], tile_);
       const ir::Value* symbol = type.shape[axis].symbol();
       const auto slot = symbol ? slot_number_.find(symbol) : slot_number_.end();
-      const bool binds = slot != slot_number_.end() && recipe_.slots[static_cast<size_t>(slot->second)].argument == number &&
+      const bool binds = slot != slot_number_.end() &&
+                         recipe_.slots[static_cast<size_t>(slot->second)].argument == number &&
                          recipe_.slots[static_cast<size_t>(slot->second)].axis == axis &&
                          recipe_.slots[static_cast<size_t>(slot->second)].kind == runtime::SlotKind::Dim;
-      if (binds) a.binds = slot->second;
-      else a.extent = expression(map(type.shape[axis]));
+      if (binds)
+        a.binds = slot->second;
+      else
+        a.extent = expression(map(type.shape[axis]));
       argument.axes.push_back(std::move(a));
       const bool last = axis + 1 == type.shape.size();
-      strides[axis] = last ? vector_.indices().constant(1)
-                           : add_slot({runtime::SlotKind::Stride, number, axis, {}, t.buffer->name + ".stride" + std::to_string(axis)});
+      strides[axis] =
+          last ? vector_.indices().constant(1)
+               : add_slot(
+                     {runtime::SlotKind::Stride, number, axis, {}, t.buffer->name + ".stride" + std::to_string(axis)});
     }
-    if (t.optional) index_of_[t.buffer] = add_slot({runtime::SlotKind::Present, number, 0, {}, t.buffer->name + ".present"});
+    if (t.optional)
+      index_of_[t.buffer] = add_slot({runtime::SlotKind::Present, number, 0, {}, t.buffer->name + ".present"});
     recipe_.tensors.push_back(std::move(argument));
     pointers_.push_back(static_cast<int>(number++));
     strides_.push_back(std::move(strides));
@@ -161,7 +168,8 @@ void Arguments::add_tensors() {
 void Arguments::add_requirements() {
   for (const ir::Dimension& d : tile_.dimensions) {
     if (!d.constant || !slot_number_.contains(d.value)) continue;
-    const Expression holds = combine(ExpressionOp::Eq, {runtime::slot(slot_number_.at(d.value)), runtime::constant(*d.constant)});
+    const Expression holds =
+        combine(ExpressionOp::Eq, {runtime::slot(slot_number_.at(d.value)), runtime::constant(*d.constant)});
     recipe_.requirements.push_back({holds, true, d.name + " == " + std::to_string(*d.constant)});
   }
   for (const ir::Requirement& r : tile_.requirements) {
@@ -177,7 +185,8 @@ Index Arguments::index_of(const ir::Value* v) const {
 }
 
 Index Arguments::map(Index x) const {
-  return substitute(x, [this](const ir::Value* v) { return index_of(v); }, vector_.indices());
+  return substitute(
+      x, [this](const ir::Value* v) { return index_of(v); }, vector_.indices());
 }
 
 int Arguments::add_workspace(std::string name, Index bytes) {
@@ -189,7 +198,8 @@ Expression Arguments::expression(Index x) const {
   if (const auto c = x.constant()) return runtime::constant(*c);
   if (x.symbol()) return runtime::slot(slot_number_.at(x.symbol()));
   const ir::IndexNode& n = *x.node();
-  if (n.c) return combine(ExpressionOp::Select, {expression(Index(n.a)), expression(Index(n.b)), expression(Index(n.c))});
+  if (n.c)
+    return combine(ExpressionOp::Select, {expression(Index(n.a)), expression(Index(n.b)), expression(Index(n.c))});
   if (!n.b) return combine(expression_op(n.op), {expression(Index(n.a))});
   return combine(expression_op(n.op), {expression(Index(n.a)), expression(Index(n.b))});
 }

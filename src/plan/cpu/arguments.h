@@ -1,7 +1,7 @@
 // The kernel's arguments as a launch recipe and as slots of the low-level kernel.
 //
-// Slots, in order: bound dimensions, strides of every axis but the last, scalars, presence of optional tensors. Pointers
-// are the tensors in order, then the workspaces.
+// Slots, in order: bound dimensions, strides of every axis but the last, scalars, presence of optional tensors.
+// Pointers are the tensors in order, then the workspaces.
 #pragma once
 
 #include <unordered_map>

@@ -59,7 +59,9 @@ int64_t integer_limit(DType dtype, bool largest) {
 
 Value* Lowering::identity(ReduceKind kind, DType dtype, int lanes) {
   const bool real = is_float(dtype);
-  const auto constant = [&](double r, int64_t i) { return real ? b_.real(dtype, r, lanes) : b_.integer(dtype, i, lanes); };
+  const auto constant = [&](double r, int64_t i) {
+    return real ? b_.real(dtype, r, lanes) : b_.integer(dtype, i, lanes);
+  };
   switch (kind) {
     case ReduceKind::Sum:
     case ReduceKind::AbsSum:
@@ -131,8 +133,10 @@ void Lowering::lower_atomic(const Op& op) {
   const Address at = address(place, map(a.indices));
   const auto perform = [&] {
     Value* pointer = b_.offset(at.pointer, at.bytes);
-    return b_.op(OpKind::AtomicMemory, {pointer, value(op.operands[0])},
-                 ir::AtomicMemoryAttributes{a.kind, place.storage}, {value(op.operands[0])->type})->result();
+    return b_
+        .op(OpKind::AtomicMemory, {pointer, value(op.operands[0])}, ir::AtomicMemoryAttributes{a.kind, place.storage},
+            {value(op.operands[0])->type})
+        ->result();
   };
   if (!at.mask) {
     Value* old = perform();
@@ -158,7 +162,8 @@ void Lowering::lower_arrive_last(const Op& op) {
   ir::Index bytes = number(0);
   for (size_t d = 0; d < at.size(); ++d) bytes = bytes + at[d] * place.strides[d];
   Value* old = b_.op(OpKind::AtomicMemory, {b_.offset(place.pointer, bytes), b_.integer(DType::I32, 1)},
-                     ir::AtomicMemoryAttributes{ir::AtomicKind::Add, DType::I32}, {Type::scalar(DType::I32)})->result();
+                     ir::AtomicMemoryAttributes{ir::AtomicKind::Add, DType::I32}, {Type::scalar(DType::I32)})
+                   ->result();
   Value* last = b_.cast(b_.index_value(map(a.n) - 1), DType::I32);
   values_[op.result()] = b_.compare(ir::CompareOp::Eq, old, last);
 }

@@ -23,7 +23,8 @@ Lowering::Lowering(const ir::Kernel& tile, ir::Kernel& vector, Arguments& argume
   const Index zero = number(0), large = number(int64_t{1} << 40);
   for (const Value* slot : vector_.slots) bounds_.declare(slot, {}, {});
   for (const ir::Dimension& d : tile_.dimensions) {
-    if (const Index slot = arguments_.index_of(d.value); slot && slot.symbol()) bounds_.declare(slot.symbol(), zero, large);
+    if (const Index slot = arguments_.index_of(d.value); slot && slot.symbol())
+      bounds_.declare(slot.symbol(), zero, large);
   }
   for_each_op(*tile_.body, [this](Op& op) {
     if (op.kind != OpKind::Gemm) return;
@@ -51,21 +52,22 @@ Status Lowering::lower_grid(const Op& grid) {
   scratch_bytes_ = 0;
   masks_.clear();
   Status status;
-  b_.region_of(func, std::vector<ir::Type>(blocks.size(), ir::Type::scalar(DType::I64)), [&](const std::vector<Value*>& at) {
-    for (size_t d = 0; d < blocks.size(); ++d) {
-      const Value* tile_variable = grid.regions[0]->arguments[d];
-      at[d]->name = tile_variable->name;
-      values_[tile_variable] = at[d];
-      bounds_.declare(at[d], number(0), blocks[d] - 1);
-    }
-    bind_arguments();
-    for (const Op* op : tile_.body->ops) {
-      if (op == &grid || !status) break;
-      if (op->kind != OpKind::Grid) status = lower_op(*op);
-    }
-    if (status) status = lower_region(*grid.regions[0]);
-    b_.op(OpKind::Return, {});
-  });
+  b_.region_of(func, std::vector<ir::Type>(blocks.size(), ir::Type::scalar(DType::I64)),
+               [&](const std::vector<Value*>& at) {
+                 for (size_t d = 0; d < blocks.size(); ++d) {
+                   const Value* tile_variable = grid.regions[0]->arguments[d];
+                   at[d]->name = tile_variable->name;
+                   values_[tile_variable] = at[d];
+                   bounds_.declare(at[d], number(0), blocks[d] - 1);
+                 }
+                 bind_arguments();
+                 for (const Op* op : tile_.body->ops) {
+                   if (op == &grid || !status) break;
+                   if (op->kind != OpKind::Grid) status = lower_op(*op);
+                 }
+                 if (status) status = lower_region(*grid.regions[0]);
+                 b_.op(OpKind::Return, {});
+               });
   if (!status) return status;
   func->as<ir::FuncAttributes>().scratch_bytes = scratch_bytes_;
   runtime::Launch launch;
@@ -73,8 +75,10 @@ Status Lowering::lower_grid(const Op& grid) {
   for (Index extent : blocks) launch.grid.push_back(arguments_.expression(extent));
   launch.scratch_bytes = runtime::constant(scratch_bytes_);
   recipe_.launches.push_back(std::move(launch));
-  fact("scratch", fmt::format("{}: {} KiB per task; L1 {} KiB, L2 {} KiB", symbol, (scratch_bytes_ + 1023) / 1024,
-                              cpu_.l1_bytes / 1024, cpu_.l2_bytes / 1024), grid.location);
+  fact("scratch",
+       fmt::format("{}: {} KiB per task; L1 {} KiB, L2 {} KiB", symbol, (scratch_bytes_ + 1023) / 1024,
+                   cpu_.l1_bytes / 1024, cpu_.l2_bytes / 1024),
+       grid.location);
   return {};
 }
 
@@ -88,7 +92,8 @@ void Lowering::bind_arguments() {
     } else if (is_float(dtype)) {
       const DType raw = tilewright::bits(dtype) == 32 ? DType::I32 : DType::I16;
       bound = b_.op(OpKind::Unary, {b_.cast(bits, raw)}, ir::UnaryAttributes{ir::UnaryOp::Bitcast},
-                    {ir::Type::scalar(dtype)})->result();
+                    {ir::Type::scalar(dtype)})
+                  ->result();
       bound = b_.cast(bound, compute_type(dtype));
     } else {
       bound = b_.cast(bits, dtype);

@@ -12,7 +12,8 @@ using ir::OpKind;
 using ir::Value;
 
 /// Loops over `extents` with the chosen dimension innermost, `lanes` at a time. `before_lanes` runs once per lane loop.
-void Lowering::nest(const std::vector<Index>& extents, LaneChoice choice, const NestBody& body, const NestBody& before_lanes) {
+void Lowering::nest(const std::vector<Index>& extents, LaneChoice choice, const NestBody& body,
+                    const NestBody& before_lanes) {
   std::vector<Index> at(extents.size(), number(0));
   const std::function<void(size_t)> outer = [&](size_t d) {
     if (d == extents.size()) {
@@ -143,8 +144,10 @@ class LaneCost {
       }
       regular &= step == 1 && d + 1 == a.indices.size();
     }
-    if (!any) cost_ += 0.5;
-    else cost_ += regular ? 1 : is_store ? 14 : 9;
+    if (!any)
+      cost_ += 0.5;
+    else
+      cost_ += regular ? 1 : is_store ? 14 : 9;
     return any;
   }
 

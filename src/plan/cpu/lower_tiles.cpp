@@ -26,7 +26,8 @@ std::vector<Index> Lowering::view_extents(const ir::View& view) const { return m
 int Lowering::lane_dimension(const std::vector<const ir::View*>& views, int excluded) const {
   int best = -1;
   for (const ir::View* view : views) {
-    const int kept = static_cast<int>(std::count_if(view->slices.begin(), view->slices.end(), [](const auto& s) { return s.keep; }));
+    const int kept =
+        static_cast<int>(std::count_if(view->slices.begin(), view->slices.end(), [](const auto& s) { return s.keep; }));
     if (kept == 0) continue;
     const int last = view->slices.back().keep ? kept - 1 : -1;
     if (last >= 0 && last != excluded) return last;
@@ -85,17 +86,19 @@ void Lowering::lower_reduce(const Op& op) {
   const DType compute = compute_type(a.dst.buffer->type.dtype);
   const DType source = compute_type(a.src.buffer->type.dtype);
   const int lane = d < 0 ? -1 : d > a.dim ? d - 1 : d;
-  const int lanes = lane < 0 ? 1 : lanes_for(outer[static_cast<size_t>(lane)], bits(source) > bits(compute) ? source : compute);
+  const int lanes =
+      lane < 0 ? 1 : lanes_for(outer[static_cast<size_t>(lane)], bits(source) > bits(compute) ? source : compute);
   nest(outer, {lane, lanes}, [&](const std::vector<Index>& at) {
     const Placement& dst = placement(a.dst.buffer);
     Value* start = a.accumulate ? widen(load(dst, view_at(a.dst, at))) : identity(a.kind, compute, lanes_.count);
-    const Op* loop = b_.for_loop(number(0), extents[static_cast<size_t>(a.dim)], number(1), {start}, [&](const std::vector<Value*>& v) {
-      bounds_.declare(v[0], number(0), extents[static_cast<size_t>(a.dim)] - 1);
-      Value* x = load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, vector_.indices().symbol(v[0]))));
-      if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
-      x = b_.cast(x, compute);
-      b_.yield({widen(join(a.kind, v[1], x))});
-    });
+    const Op* loop = b_.for_loop(
+        number(0), extents[static_cast<size_t>(a.dim)], number(1), {start}, [&](const std::vector<Value*>& v) {
+          bounds_.declare(v[0], number(0), extents[static_cast<size_t>(a.dim)] - 1);
+          Value* x = load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, vector_.indices().symbol(v[0]))));
+          if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
+          x = b_.cast(x, compute);
+          b_.yield({widen(join(a.kind, v[1], x))});
+        });
     store(dst, view_at(a.dst, at), loop->results[0]);
   });
 }
@@ -132,7 +135,8 @@ void Lowering::lower_row_reduce(const ir::ReduceAttributes& a, const std::vector
       std::vector<Value*> initial(partial.begin(), partial.begin() + count);
       const Op* made = b_.for_loop(lo, hi, number(by), initial, [&](const std::vector<Value*>& v) {
         std::vector<Value*> next;
-        for (int i = 0; i < count; ++i) next.push_back(step(v[0], int64_t{i} * lanes, v[static_cast<size_t>(i) + 1], masked));
+        for (int i = 0; i < count; ++i)
+          next.push_back(step(v[0], int64_t{i} * lanes, v[static_cast<size_t>(i) + 1], masked));
         b_.yield(std::move(next));
       });
       for (int i = 0; i < count; ++i) partial[static_cast<size_t>(i)] = made->results[static_cast<size_t>(i)];
@@ -142,7 +146,9 @@ void Lowering::lower_row_reduce(const ir::ReduceAttributes& a, const std::vector
     loop(whole, length, lanes, 1, true);
     Value* total = join(a.kind, join(a.kind, partial[0], partial[1]), join(a.kind, partial[2], partial[3]));
     if (lanes > 1) {
-      const ReduceKind kind = a.kind == ReduceKind::AbsSum ? ReduceKind::Sum : a.kind == ReduceKind::AbsMax ? ReduceKind::Max : a.kind;
+      const ReduceKind kind = a.kind == ReduceKind::AbsSum   ? ReduceKind::Sum
+                              : a.kind == ReduceKind::AbsMax ? ReduceKind::Max
+                                                             : a.kind;
       total = b_.op(OpKind::VectorReduce, {total}, ir::ReduceLanesAttributes{kind}, {Type::scalar(compute)})->result();
     }
     const Placement& dst = placement(a.dst.buffer);
@@ -160,17 +166,20 @@ void Lowering::lower_scan(const Op& op) {
   const int lane = d < 0 ? -1 : d > a.dim ? d - 1 : d;
   const DType compute = compute_type(a.dst.buffer->type.dtype);
   const int lanes = lane < 0 ? 1 : lanes_for(outer[static_cast<size_t>(lane)], compute);
-  const ReduceKind kind = a.kind == ir::ScanKind::Sum ? ReduceKind::Sum : a.kind == ir::ScanKind::Prod ? ReduceKind::Prod : ReduceKind::Max;
+  const ReduceKind kind = a.kind == ir::ScanKind::Sum    ? ReduceKind::Sum
+                          : a.kind == ir::ScanKind::Prod ? ReduceKind::Prod
+                                                         : ReduceKind::Max;
   const Index length = extents[static_cast<size_t>(a.dim)];
   nest(outer, {lane, lanes}, [&](const std::vector<Index>& at) {
-    b_.for_loop(number(0), length, number(1), {identity(kind, compute, lanes_.count)}, [&](const std::vector<Value*>& v) {
-      bounds_.declare(v[0], number(0), length - 1);
-      const auto element = with(at, a.dim, vector_.indices().symbol(v[0]));
-      Value* x = b_.cast(load(placement(a.src.buffer), view_at(a.src, element)), compute);
-      Value* running = widen(join(kind, v[1], x));
-      store(placement(a.dst.buffer), view_at(a.dst, element), running);
-      b_.yield({running});
-    });
+    b_.for_loop(number(0), length, number(1), {identity(kind, compute, lanes_.count)},
+                [&](const std::vector<Value*>& v) {
+                  bounds_.declare(v[0], number(0), length - 1);
+                  const auto element = with(at, a.dim, vector_.indices().symbol(v[0]));
+                  Value* x = b_.cast(load(placement(a.src.buffer), view_at(a.src, element)), compute);
+                  Value* running = widen(join(kind, v[1], x));
+                  store(placement(a.dst.buffer), view_at(a.dst, element), running);
+                  b_.yield({running});
+                });
   });
 }
 
@@ -183,10 +192,13 @@ void Lowering::lower_reduce_arg(const Op& op) {
   const int d = along_rows ? -1 : lane_dimension({&a.src}, a.dim);
   const int lane = d < 0 ? -1 : d > a.dim ? d - 1 : d;
   const DType source = compute_type(a.src.buffer->type.dtype), index = a.index.buffer->type.dtype;
-  const int lanes = lane < 0 ? 1 : lanes_for(outer[static_cast<size_t>(lane)], bits(source) > bits(index) ? source : index);
+  const int lanes =
+      lane < 0 ? 1 : lanes_for(outer[static_cast<size_t>(lane)], bits(source) > bits(index) ? source : index);
   const Index length = extents[static_cast<size_t>(a.dim)];
   nest(outer, {lane, lanes}, [&](const std::vector<Index>& at) {
-    const auto element = [&](Index k) { return widen(load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, k)))); };
+    const auto element = [&](Index k) {
+      return widen(load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, k))));
+    };
     std::vector<Value*> start{element(number(0)), b_.integer(index, 0, lanes_.count)};
     const Op* loop = b_.for_loop(number(1), length, number(1), start, [&](const std::vector<Value*>& v) {
       bounds_.declare(v[0], number(0), length - 1);
@@ -201,7 +213,8 @@ void Lowering::lower_reduce_arg(const Op& op) {
       Value* here = widen(b_.cast(b_.index_value(k), index));
       b_.yield({b_.select(better, x, v[1]), b_.select(better, here, v[2])});
     });
-    store(placement(a.value.buffer), view_at(a.value, at), b_.cast(loop->results[0], compute_type(a.value.buffer->type.dtype)));
+    store(placement(a.value.buffer), view_at(a.value, at),
+          b_.cast(loop->results[0], compute_type(a.value.buffer->type.dtype)));
     store(placement(a.index.buffer), view_at(a.index, at), loop->results[1]);
   });
 }
@@ -214,11 +227,14 @@ void Lowering::lower_atomic_tile(const Op& op) {
     Value* x = b_.cast(load(placement(a.src.buffer), view_at(a.src, at)), compute_type(dst.storage));
     const Address where = address(dst, view_at(a.dst, at));
     const auto perform = [&](const std::vector<Value*>&) {
-      b_.op(OpKind::AtomicMemory, {b_.offset(where.pointer, where.bytes), x}, ir::AtomicMemoryAttributes{a.kind, dst.storage}, {x->type});
+      b_.op(OpKind::AtomicMemory, {b_.offset(where.pointer, where.bytes), x},
+            ir::AtomicMemoryAttributes{a.kind, dst.storage}, {x->type});
       b_.yield({});
     };
-    if (where.mask) b_.if_else(where.mask, perform, [&](const std::vector<Value*>&) { b_.yield({}); });
-    else perform({});
+    if (where.mask)
+      b_.if_else(where.mask, perform, [&](const std::vector<Value*>&) { b_.yield({}); });
+    else
+      perform({});
   });
 }
 

@@ -1,8 +1,8 @@
 // Tile operations to explicit vector loops: one Func per grid. Internal to plan/cpu.
 //
-// A block is one run of the Func. Shared and fragment tiles lie in the task's scratch memory; `parallel` becomes loops of
-// which one dimension is spread over lanes with a masked tail; every access that cannot be proven inside its buffer is
-// masked. Split over lower_*.cpp by kind of operation; `Lowering` is what they share.
+// A block is one run of the Func. Shared and fragment tiles lie in the task's scratch memory; `parallel` becomes loops
+// of which one dimension is spread over lanes with a masked tail; every access that cannot be proven inside its buffer
+// is masked. Split over lower_*.cpp by kind of operation; `Lowering` is what they share.
 #pragma once
 
 #include <functional>
@@ -39,9 +39,9 @@ struct Lanes {
 struct Address {
   enum class Step { Uniform, Contiguous, Strided, Varying };
   ir::Value* pointer = nullptr;
-  ir::Index bytes;      ///< not for Varying
+  ir::Index bytes;  ///< not for Varying
   Step step = Step::Uniform;
-  int64_t stride = 0;   ///< bytes per lane, for Strided
+  int64_t stride = 0;            ///< bytes per lane, for Strided
   ir::Value* offsets = nullptr;  ///< i64 lanes, for Varying
   ir::Value* mask = nullptr;     ///< lanes (or one bool) that may touch memory; null: all
   ir::Value* inside = nullptr;   ///< lanes inside the buffer; null: all
@@ -131,7 +131,9 @@ class Lowering {
   void lower_plain_gemm(const ir::GemmAttributes& a);
 
   ir::Index number(int64_t v) const { return b_.constant_index(v); }
-  void fact(std::string what, std::string why, const Location& location) { facts_.push_back({std::move(what), std::move(why), location}); }
+  void fact(std::string what, std::string why, const Location& location) {
+    facts_.push_back({std::move(what), std::move(why), location});
+  }
 
   const ir::Kernel& tile_;
   ir::Kernel& vector_;

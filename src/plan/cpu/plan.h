@@ -1,8 +1,8 @@
 // From a tile kernel to everything a CPU needs to run it: low-level functions, a launch recipe, and the reasons.
 //
-// Guarantees: any valid tile kernel is planned (extents, alignments and dtypes do not matter), or the Diagnostic is an E2xxx
-// with numbers; the result is a pure function of kernel, target and options; no access leaves its buffer. Every choice
-// (what is packed, register tiles, lanes, guards) is one Fact. Does not do: LLVM, timing, tuning.
+// Guarantees: any valid tile kernel is planned (extents, alignments and dtypes do not matter), or the Diagnostic is an
+// E2xxx with numbers; the result is a pure function of kernel, target and options; no access leaves its buffer. Every
+// choice (what is packed, register tiles, lanes, guards) is one Fact. Does not do: LLVM, timing, tuning.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct Fact {
 
 struct Options {
   Plant plant;
-  bool fuse = true;        ///< forward copies into gemm, join k-steps and row loops
+  bool fuse = true;  ///< forward copies into gemm, join k-steps and row loops
   bool micro_kernels = true;
   bool share_panels = true;  ///< pack operands once, in a launch of their own
 };

@@ -50,7 +50,9 @@ Status Lowering::place(const ir::Op& alloc) {
   for (size_t d = type.shape.size(); d-- > 0;) {
     const auto extent = type.shape[d].constant();
     if (!extent) return fail_at(DiagnosticCode::E9001, alloc.location, "a tile's extent is not constant");
-    if (*extent <= 0) return fail_at(DiagnosticCode::E2001, alloc.location, fmt::format("extent {} of tile `{}` is not positive", *extent, buffer->name));
+    if (*extent <= 0)
+      return fail_at(DiagnosticCode::E2001, alloc.location,
+                     fmt::format("extent {} of tile `{}` is not positive", *extent, buffer->name));
     place.strides[d] = number(pitch);
     place.extents.push_back(number(*extent));
     if (*extent > kLargestScratch / pitch) {
@@ -70,8 +72,8 @@ Status Lowering::place(const ir::Op& alloc) {
   const int64_t at = reserve(size);
   if (scratch_bytes_ > kLargestScratch) {
     return fail_at(DiagnosticCode::E2002, alloc.location,
-                   fmt::format("the tiles up to `{}` need {} KiB of scratch memory; a task may use {} KiB", buffer->name,
-                               scratch_bytes_ >> 10, kLargestScratch >> 10),
+                   fmt::format("the tiles up to `{}` need {} KiB of scratch memory; a task may use {} KiB",
+                               buffer->name, scratch_bytes_ >> 10, kLargestScratch >> 10),
                    "make the tiles smaller");
   }
   place.pointer = b_.scratch(number(at));
