@@ -1,11 +1,12 @@
 # One test binary per room; a folder without tests is skipped.
-foreach(room base layout ir lang target interp analysis transform plan/cpu plan/gpu runtime runtime/abi runtime/cuda cache driver fuzz kernels measure
+foreach(room base layout ir lang target interp analysis transform plan/cpu plan/gpu runtime runtime/cuda cache driver fuzz kernels measure
              candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench dispatch adapters models tools)
   string(REPLACE "/" "_" id ${room})
   tw_room_test(${room} LINKS tw_${id})
 endforeach()
+tw_room_test(codegen/cuda LINKS tw_codegen_cuda)
 if(TILEWRIGHT_COMPILER)
-  foreach(room codegen/llvm codegen/cpu codegen/cuda)
+  foreach(room codegen/llvm codegen/cpu)
     string(REPLACE "/" "_" id ${room})
     tw_room_test(${room} LINKS tw_${id} tw_plan_cpu tw_runtime mpfr gmp)
   endforeach()
@@ -30,3 +31,10 @@ foreach(test bench_test tools_test)
     add_dependencies(${test} tilewright)
   endif()
 endforeach()
+
+# Runs on a machine with a GPU, by hand: never part of ctest.
+file(GLOB device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/device/*.cpp)
+add_executable(device_runner EXCLUDE_FROM_ALL ${device_sources})
+target_compile_options(device_runner PRIVATE ${TW_WARNINGS})
+target_include_directories(device_runner PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(device_runner PRIVATE tw_interp tw_plan_gpu tw_codegen_cuda tw_runtime_cuda)
