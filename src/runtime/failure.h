@@ -20,6 +20,8 @@ std::string_view code_text(FailureCode code);  ///< "E1403"
 struct Failure {
   FailureCode code = FailureCode::bad_artefact;
   std::string message;
+  bool is_class_fact =
+      false;  ///< the arguments are valid, but belong to another shape class: another plan may take them
 };
 
 template <typename T>

@@ -1,0 +1,157 @@
+// Tile operations to explicit vector loops: one Func per grid. Internal to plan/cpu.
+//
+// A block is one run of the Func. Shared and fragment tiles lie in the task's scratch memory; `parallel` becomes loops
+// of which one dimension is spread over lanes with a masked tail; every access that cannot be proven inside its buffer
+// is masked. Split over lower_*.cpp by kind of operation; `Lowering` is what they share.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "analysis/bounds.h"
+#include "ir/builder.h"
+#include "plan/cpu/arguments.h"
+#include "plan/cpu/plan.h"
+
+namespace tilewright::plan::cpu {
+
+/// Where a buffer lives: a base pointer, byte strides and extents per dimension.
+struct Placement {
+  ir::Value* pointer = nullptr;
+  std::vector<ir::Index> strides;
+  std::vector<ir::Index> extents;
+  DType storage = DType::F32;
+  int lanes = 0;  ///< > 0: private to a lane; elements are groups of that many
+};
+
+/// The lanes an operation is lowered for.
+struct Lanes {
+  int count = 1;
+  const ir::Value* variable = nullptr;  ///< lane 0's value of the vectorised variable (its others follow by 1)
+  ir::Index remaining;                  ///< lanes at and beyond this one are off; empty: all are on
+  ir::Value* predicate = nullptr;       ///< bool lanes, or null
+};
+
+/// One access: address of lane 0, how it moves with the lane, which lanes may touch memory.
+struct Address {
+  enum class Step { Uniform, Contiguous, Strided, Varying };
+  ir::Value* pointer = nullptr;
+  ir::Index bytes;  ///< not for Varying
+  Step step = Step::Uniform;
+  int64_t stride = 0;            ///< bytes per lane, for Strided
+  ir::Value* offsets = nullptr;  ///< i64 lanes, for Varying
+  ir::Value* mask = nullptr;     ///< lanes (or one bool) that may touch memory; null: all
+  ir::Value* inside = nullptr;   ///< lanes inside the buffer; null: all
+};
+
+/// What a choice of vectorised dimension costs and needs.
+struct LaneChoice {
+  int dimension = -1;
+  int lanes = 1;
+};
+
+class Lowering {
+ public:
+  Lowering(const ir::Kernel& tile, ir::Kernel& vector, Arguments& arguments, runtime::Recipe& recipe,
+           const target::Cpu& cpu, const Options& options, std::vector<Fact>& facts);
+  Status run();
+
+ private:
+  friend class GemmLowering;
+
+  // lower_block.cpp: structure.
+  Status lower_grid(const ir::Op& grid);
+  Status lower_region(const ir::Region& region);
+  Status lower_op(const ir::Op& op);
+  Status lower_loop(const ir::Op& op, ir::Index lo, ir::Index hi, ir::Index step);
+  Status lower_if(const ir::Op& op);
+  Status lower_divergent_if(const ir::Op& op, ir::Value* condition);
+  Status lower_while(const ir::Op& op);
+  void bind_arguments();
+
+  // storage.cpp
+  Status place(const ir::Op& alloc);
+  const Placement& placement(const ir::Value* buffer) const { return placements_.at(buffer); }
+  int64_t reserve(int64_t bytes, int64_t align = 64);
+  void place_argument(int tensor);
+
+  // access.cpp: element addresses, masks, lanes.
+  ir::Index map(ir::Index x) const;
+  std::vector<ir::Index> map(const std::vector<ir::Index>& x) const;
+  ir::Value* value(const ir::Value* tile_value) const;
+  Address address(const Placement& place, const std::vector<ir::Index>& at);
+  ir::Value* load(const Placement& place, const std::vector<ir::Index>& at, ir::Value* oob = nullptr, bool raw = false);
+  void store(const Placement& place, const std::vector<ir::Index>& at, ir::Value* v, bool raw = false);
+  bool is_uniform(ir::Index x) const;
+  std::optional<int64_t> lane_step(ir::Index x) const;
+  ir::Value* spread(ir::Index x);
+  ir::Value* widen(ir::Value* v, int lanes);
+  ir::Value* widen(ir::Value* v) { return widen(v, lanes_.count); }
+  void match(ir::Value*& x, ir::Value*& y);
+  ir::Value* both(ir::Value* x, ir::Value* y);
+  ir::Value* lane_mask(ir::Index active);
+  ir::Value* active_lanes();
+  ir::Value* condition(ir::Index x);
+
+  // elements.cpp: pure operations on lanes.
+  void lower_element(const ir::Op& op);
+  ir::Value* binary(ir::BinaryOp op, ir::Value* x, ir::Value* y);
+  ir::Value* select(ir::Value* c, ir::Value* x, ir::Value* y);
+  ir::Value* join(ir::ReduceKind kind, ir::Value* x, ir::Value* y);
+  ir::Value* identity(ir::ReduceKind kind, DType dtype, int lanes);
+  void lower_atomic(const ir::Op& op);
+  void lower_arrive_last(const ir::Op& op);
+
+  // lower_nest.cpp: loops over lanes.
+  using NestBody = std::function<void(const std::vector<ir::Index>& at)>;
+  void nest(const std::vector<ir::Index>& extents, LaneChoice choice, const NestBody& body,
+            const NestBody& before_lanes = {});
+  Status lower_parallel(const ir::Op& op);
+  LaneChoice choose_lanes(const ir::Op& parallel);
+  void hoist_uniform(const ir::Region& body, const ir::Value* lane_variable);
+
+  // lower_tiles.cpp: whole-tile operations.
+  std::vector<ir::Index> view_at(const ir::View& view, const std::vector<ir::Index>& at) const;
+  std::vector<ir::Index> view_extents(const ir::View& view) const;
+  int lane_dimension(const std::vector<const ir::View*>& views, int excluded = -1) const;
+  int lanes_for(ir::Index extent, DType dtype) const;
+  void lower_fill(const ir::Op& op);
+  void lower_copy(const ir::Op& op);
+  void lower_reduce(const ir::Op& op);
+  void lower_row_reduce(const ir::ReduceAttributes& a, const std::vector<ir::Index>& extents);
+  void lower_scan(const ir::Op& op);
+  void lower_reduce_arg(const ir::Op& op);
+  void lower_atomic_tile(const ir::Op& op);
+
+  // lower_gemm.cpp
+  Status lower_gemm(const ir::Op& op);
+  void lower_plain_gemm(const ir::GemmAttributes& a);
+
+  ir::Index number(int64_t v) const { return b_.constant_index(v); }
+  void fact(std::string what, std::string why, const Location& location) {
+    facts_.push_back({std::move(what), std::move(why), location});
+  }
+
+  const ir::Kernel& tile_;
+  ir::Kernel& vector_;
+  Arguments& arguments_;
+  runtime::Recipe& recipe_;
+  const target::Cpu& cpu_;
+  const Options& options_;
+  std::vector<Fact>& facts_;
+  ir::Builder b_;
+  analysis::Bounds bounds_;
+  std::unordered_map<const ir::Value*, Placement> placements_;
+  std::unordered_map<const ir::Value*, ir::Value*> values_;
+  std::unordered_map<const ir::Value*, ir::Index> index_of_;
+  std::map<std::pair<const ir::Region*, const ir::IndexNode*>, ir::Value*> masks_;
+  std::unordered_set<const ir::Value*> gemm_buffers_;
+  std::unordered_set<const ir::Value*> hoisted_;  ///< tile values already computed outside the lane loop
+  Lanes lanes_;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace tilewright::plan::cpu
