@@ -15,6 +15,7 @@ size_t value_count(const ir::Kernel& kernel) {
   const auto see = [&](const ir::Value* v) { last = std::max(last, v->id); };
   for (const auto& d : kernel.dimensions) see(d.value);
   for (const auto& s : kernel.scalars) see(s.value);
+  for (const ir::Value* v : kernel.slots) see(v);
   for (const auto& t : kernel.tensors) see(t.buffer);
   ir::for_each_op(*kernel.body, [&](ir::Op& op) {
     std::ranges::for_each(op.results, see);
@@ -63,8 +64,9 @@ void apply_lanes(ir::IndexOp op, const int64_t* a, int64_t sa, const int64_t* b,
   case ir::IndexOp::name: return apply_lanes<ir::IndexOp::name>(a, sa, b, sb, out, n);
     TW_CASE(Add)
     TW_CASE(Mul)
-    TW_CASE(FloorDiv) TW_CASE(FloorMod) TW_CASE(Min) TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne)
-        TW_CASE(And) TW_CASE(Or) TW_CASE(Const) TW_CASE(Symbol) TW_CASE(Select) TW_CASE(Not)
+    TW_CASE(FloorDiv)
+    TW_CASE(FloorMod) TW_CASE(Min) TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne) TW_CASE(And) TW_CASE(Or)
+        TW_CASE(Const) TW_CASE(Symbol) TW_CASE(Select) TW_CASE(Not)
 #undef TW_CASE
   }
 }
