@@ -7,7 +7,7 @@ namespace tilewright::plan::cpu {
 
 Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Options& options) {
   if (!cpu.has_fma || cpu.vector_bits < 256) {
-    return fail(DiagnosticCode::E2003, "the target " + cpu.name + " has no AVX2 and FMA",
+    return fail(DiagnosticCode::E2023, "the target " + cpu.name + " has no AVX2 and FMA",
                 "use a processor of x86-64-v3 or later");
   }
   CpuPlan out;

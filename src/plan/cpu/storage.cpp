@@ -51,12 +51,12 @@ Status Lowering::place(const ir::Op& alloc) {
     const auto extent = type.shape[d].constant();
     if (!extent) return fail_at(DiagnosticCode::E9001, alloc.location, "a tile's extent is not constant");
     if (*extent <= 0)
-      return fail_at(DiagnosticCode::E2001, alloc.location,
+      return fail_at(DiagnosticCode::E2021, alloc.location,
                      fmt::format("extent {} of tile `{}` is not positive", *extent, buffer->name));
     place.strides[d] = number(pitch);
     place.extents.push_back(number(*extent));
     if (*extent > kLargestScratch / pitch) {
-      return fail_at(DiagnosticCode::E2002, alloc.location,
+      return fail_at(DiagnosticCode::E2022, alloc.location,
                      fmt::format("tile `{}` needs more than the {} MiB of scratch memory a task may use", buffer->name,
                                  kLargestScratch >> 20),
                      "make the tile smaller");
@@ -71,7 +71,7 @@ Status Lowering::place(const ir::Op& alloc) {
   }
   const int64_t at = reserve(size);
   if (scratch_bytes_ > kLargestScratch) {
-    return fail_at(DiagnosticCode::E2002, alloc.location,
+    return fail_at(DiagnosticCode::E2022, alloc.location,
                    fmt::format("the tiles up to `{}` need {} KiB of scratch memory; a task may use {} KiB",
                                buffer->name, scratch_bytes_ >> 10, kLargestScratch >> 10),
                    "make the tiles smaller");
