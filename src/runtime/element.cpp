@@ -6,11 +6,6 @@
 namespace tilewright::runtime {
 namespace {
 
-constexpr Element kElements[] = {
-#define TW_ELEMENT(enumerator, spelling, bits, dlpack) {spelling, bits, dlpack},
-#include "runtime/element.def"
-#undef TW_ELEMENT
-};
 static_assert(std::size(kElements) == kDTypeCount);
 
 #define TW_ELEMENT(enumerator, spelling, bits, dlpack) \
@@ -50,7 +45,6 @@ uint16_t f16_bits(double value) {
 }  // namespace
 
 bool is_dtype(int32_t value) { return value >= 0 && value < kDTypeCount; }
-const Element& element(tw_dtype dtype) { return kElements[static_cast<size_t>(dtype)]; }
 bool is_float(tw_dtype dtype) { return dtype >= TW_F16; }
 bool is_signed(tw_dtype dtype) { return dtype >= TW_I8 && dtype <= TW_I64; }
 

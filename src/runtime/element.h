@@ -1,6 +1,7 @@
 // Element types as the run-time library needs them: spelling, width, and a scalar's bit pattern.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -16,8 +17,14 @@ struct Element {
   uint8_t dlpack_code;
 };
 
+inline constexpr Element kElements[] = {
+#define TW_ELEMENT(enumerator, spelling, bits, dlpack) {spelling, bits, dlpack},
+#include "runtime/element.def"
+#undef TW_ELEMENT
+};
+
 bool is_dtype(int32_t value);
-const Element& element(tw_dtype dtype);
+inline const Element& element(tw_dtype dtype) { return kElements[static_cast<size_t>(dtype)]; }
 inline std::string_view name(tw_dtype dtype) { return element(dtype).name; }
 inline int element_bytes(tw_dtype dtype) { return element(dtype).bits / 8; }
 bool is_float(tw_dtype dtype);

@@ -16,6 +16,7 @@ int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 
 int64_t floor_div(int64_t a, int64_t b) {
+  if (b > 0 && (b & (b - 1)) == 0) return a >> __builtin_ctzll(bits(b));  // tile sizes mostly are powers of two
   if (b == 0) return 0;
   if (b == -1) return wrap(0 - bits(a));
   const int64_t quotient = a / b;
@@ -23,34 +24,10 @@ int64_t floor_div(int64_t a, int64_t b) {
 }
 
 int64_t floor_mod(int64_t a, int64_t b) {
+  if (b > 0 && (b & (b - 1)) == 0) return a & (b - 1);
   if (b == 0 || b == -1) return 0;
   const int64_t remainder = a % b;
   return remainder != 0 && ((remainder < 0) != (b < 0)) ? remainder + b : remainder;
-}
-
-int64_t apply(ExpressionOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case ExpressionOp::Add: return wrap(bits(a) + bits(b));
-    case ExpressionOp::Sub: return wrap(bits(a) - bits(b));
-    case ExpressionOp::Mul: return wrap(bits(a) * bits(b));
-    case ExpressionOp::FloorDiv: return floor_div(a, b);
-    case ExpressionOp::FloorMod: return floor_mod(a, b);
-    case ExpressionOp::Min: return std::min(a, b);
-    case ExpressionOp::Max: return std::max(a, b);
-    case ExpressionOp::Eq: return a == b;
-    case ExpressionOp::Ne: return a != b;
-    case ExpressionOp::Lt: return a < b;
-    case ExpressionOp::Le: return a <= b;
-    case ExpressionOp::Gt: return a > b;
-    case ExpressionOp::Ge: return a >= b;
-    case ExpressionOp::And: return a != 0 && b != 0;
-    case ExpressionOp::Or: return a != 0 || b != 0;
-    case ExpressionOp::Not: return a == 0;
-    case ExpressionOp::Const:
-    case ExpressionOp::Slot:
-    case ExpressionOp::Select: break;
-  }
-  return 0;
 }
 
 std::string_view symbol(ExpressionOp op) {
@@ -116,23 +93,38 @@ Status check(const Expression& expression, size_t slot_count) {
   return {};
 }
 
-int64_t evaluate(const Expression& expression, std::span<const int64_t> slots) {
-  int64_t stack[kMaxExpressionDepth + 1];
-  stack[0] = 0;
-  int top = 0;  // stack[top - 1] is the latest value
+int64_t evaluate_program(const Expression& expression, std::span<const int64_t> slots) {
+  int64_t stack[kMaxExpressionDepth + 2];
+  int64_t* top = stack;  // stack[0] is below the first value
+  // *top is the latest value; its partner in a binary operation is one below
+  const auto binary = [&top](int64_t value) { *--top = value; };
   for (const Instruction& instruction : expression.code) {
     switch (instruction.op) {
-      case ExpressionOp::Const: stack[top++] = instruction.value; break;
-      case ExpressionOp::Slot: stack[top++] = slots[static_cast<size_t>(instruction.value)]; break;
-      case ExpressionOp::Not: stack[top - 1] = stack[top - 1] == 0; break;
+      case ExpressionOp::Const: *++top = instruction.value; break;
+      case ExpressionOp::Slot: *++top = slots[static_cast<size_t>(instruction.value)]; break;
+      case ExpressionOp::Add: binary(wrap(bits(top[-1]) + bits(top[0]))); break;
+      case ExpressionOp::Sub: binary(wrap(bits(top[-1]) - bits(top[0]))); break;
+      case ExpressionOp::Mul: binary(wrap(bits(top[-1]) * bits(top[0]))); break;
+      case ExpressionOp::FloorDiv: binary(floor_div(top[-1], top[0])); break;
+      case ExpressionOp::FloorMod: binary(floor_mod(top[-1], top[0])); break;
+      case ExpressionOp::Min: binary(std::min(top[-1], top[0])); break;
+      case ExpressionOp::Max: binary(std::max(top[-1], top[0])); break;
+      case ExpressionOp::Eq: binary(top[-1] == top[0]); break;
+      case ExpressionOp::Ne: binary(top[-1] != top[0]); break;
+      case ExpressionOp::Lt: binary(top[-1] < top[0]); break;
+      case ExpressionOp::Le: binary(top[-1] <= top[0]); break;
+      case ExpressionOp::Gt: binary(top[-1] > top[0]); break;
+      case ExpressionOp::Ge: binary(top[-1] >= top[0]); break;
+      case ExpressionOp::And: binary(top[-1] != 0 && top[0] != 0); break;
+      case ExpressionOp::Or: binary(top[-1] != 0 || top[0] != 0); break;
+      case ExpressionOp::Not: *top = *top == 0; break;
       case ExpressionOp::Select:
-        stack[top - 3] = stack[top - 3] != 0 ? stack[top - 2] : stack[top - 1];
         top -= 2;
+        *top = *top != 0 ? top[1] : top[2];
         break;
-      default: stack[top - 2] = apply(instruction.op, stack[top - 2], stack[top - 1]); --top;
     }
   }
-  return stack[0];
+  return stack[1];
 }
 
 std::string to_string(const Expression& expression) {
@@ -161,7 +153,5 @@ std::string to_string(const Expression& expression) {
   }
   return stack.size() == 1 ? stack[0] : expression.code.empty() ? "" : "<malformed>";
 }
-
-bool multiply_exact(int64_t a, int64_t b, int64_t& product) { return !__builtin_mul_overflow(a, b, &product); }
 
 }  // namespace tilewright::runtime

@@ -44,13 +44,20 @@ Expression ceil_div(const Expression& value, const Expression& divisor);  ///< d
 /// Refuses what evaluate() could not run over `slot_count` slots: bad operand counts, slots, depth or opcodes.
 Status check(const Expression& expression, size_t slot_count);
 
-/// `expression` must have passed check() for this many slots.
-int64_t evaluate(const Expression& expression, std::span<const int64_t> slots);
+int64_t evaluate_program(const Expression& expression, std::span<const int64_t> slots);
+
+/// `expression` must have passed check() for this many slots. Constants and single slots, most of them, cost no call.
+inline int64_t evaluate(const Expression& expression, std::span<const int64_t> slots) {
+  if (expression.code.empty()) return 0;
+  if (expression.code.size() > 1) return evaluate_program(expression, slots);
+  const Instruction& only = expression.code[0];
+  return only.op == ExpressionOp::Slot ? slots[static_cast<size_t>(only.value)] : only.value;
+}
 
 /// Infix text with every operand named: "(s0 + 1) // 2".
 std::string to_string(const Expression& expression);
 
-/// The exact product of non-negative extents, or nothing when it does not fit.
-bool multiply_exact(int64_t a, int64_t b, int64_t& product);
+/// Writes the wrapped product; false when it does not fit.
+inline bool multiply_exact(int64_t a, int64_t b, int64_t& product) { return !__builtin_mul_overflow(a, b, &product); }
 
 }  // namespace tilewright::runtime
