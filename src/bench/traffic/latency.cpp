@@ -1,16 +1,8 @@
 #include "bench/traffic/latency.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tilewright::traffic {
-
-double percentile(std::span<const double> ascending, double p) {
-  if (ascending.empty()) return 0;
-  const double n = static_cast<double>(ascending.size());
-  const double rank = std::clamp(std::ceil(p * n), 1.0, n);
-  return ascending[static_cast<size_t>(rank) - 1];
-}
 
 std::optional<int64_t> steady_index(std::span<const uint8_t> missed) {
   const int64_t n = static_cast<int64_t>(missed.size());

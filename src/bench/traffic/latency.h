@@ -1,4 +1,4 @@
-// Latency summaries of a service run, simulated or real: percentiles, windows of misses, time to steady state.
+// Latency summaries of a service run, simulated or real: windows of misses, time to steady state.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,6 @@
 #include "bench/traffic/trace.h"
 
 namespace tilewright::traffic {
-
-/// x[ceil(p·n)] of the ascending samples, 1-based; 0 for no samples.
-double percentile(std::span<const double> ascending, double p);
 
 constexpr int64_t kSteadyWindow = 500;
 constexpr int64_t kSteadyMisses = 5;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "bench/traffic/latency.h"
+#include "measure/order_statistics.h"
 
 namespace tilewright::traffic {
 namespace {
@@ -26,7 +26,9 @@ std::vector<KeyUse> uses_in_order(const Trace& trace, const KeyPolicy& policy, c
   return uses;
 }
 
-int64_t quantile_of(std::vector<double>& values, double p) { return static_cast<int64_t>(percentile(values, p)); }
+int64_t quantile_of(const std::vector<double>& values, double p) {
+  return values.empty() ? 0 : static_cast<int64_t>(measure::percentile(values, p));
+}
 
 double variation_of_gaps(const std::vector<Request>& requests) {
   if (requests.size() < 3) return 0;
@@ -111,7 +113,7 @@ TraceStats describe(const Trace& trace) {
   stats.span_s = trace.span_s();
   stats.rate_per_s = stats.span_s > 0 ? static_cast<double>(stats.requests) / stats.span_s : 0;
   stats.gap_cv = variation_of_gaps(trace.requests);
-  stats.prompt_min = quantile_of(prompts, 0);
+  stats.prompt_min = quantile_of(prompts, 1e-12);
   stats.prompt_p50 = quantile_of(prompts, 0.5);
   stats.prompt_p90 = quantile_of(prompts, 0.9);
   stats.prompt_p99 = quantile_of(prompts, 0.99);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "bench/traffic/latency.h"
+#include "measure/order_statistics.h"
 
 namespace tilewright::traffic {
 namespace {
@@ -56,7 +57,7 @@ double p99_between(std::span<const double> latencies, size_t begin, size_t end) 
   std::vector<double> part(latencies.begin() + static_cast<ptrdiff_t>(begin),
                            latencies.begin() + static_cast<ptrdiff_t>(end));
   std::sort(part.begin(), part.end());
-  return percentile(part, 0.99);
+  return part.empty() ? 0 : measure::percentile(part, 0.99);
 }
 
 void summarise_latency(SimulationResult& result) {
@@ -77,8 +78,9 @@ void summarise_latency(SimulationResult& result) {
   }
   result.miss_rate_per_500 = miss_rates(missed);
   std::sort(latencies.begin(), latencies.end());
-  result.p50_s = percentile(latencies, 0.50);
-  result.p99_s = percentile(latencies, 0.99);
+  if (latencies.empty()) return;
+  result.p50_s = measure::percentile(latencies, 0.50);
+  result.p99_s = measure::percentile(latencies, 0.99);
 }
 
 }  // namespace

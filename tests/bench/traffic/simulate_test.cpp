@@ -115,15 +115,6 @@ TEST(Simulate, SteadyIsTheFirstRequestAfterWhichNoWindowHasFiveMisses) {
   EXPECT_EQ(miss_rates(missed), (std::vector<double>{0.01, 0, 0.025}));
 }
 
-TEST(Simulate, PercentileIsOneBasedAndRoundsUp) {
-  const std::vector<double> x = {1, 2, 3, 4};
-  EXPECT_EQ(percentile(x, 0.5), 2);
-  EXPECT_EQ(percentile(x, 0.51), 3);
-  EXPECT_EQ(percentile(x, 0.99), 4);
-  EXPECT_EQ(percentile(x, 0), 1);
-  EXPECT_EQ(percentile({}, 0.5), 0);
-}
-
 TEST(Simulate, FewerKeysNeverCompileMore) {
   const uint32_t seed = 7;
   const Trace trace = synthetic(20000, seed);

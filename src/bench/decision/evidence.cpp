@@ -1,0 +1,149 @@
+#include "bench/decision/evidence.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "bench/record/cell_log.h"
+#include "measure/order_statistics.h"
+
+namespace tilewright::decision {
+
+using bench::Cell;
+using bench::Stage;
+using bench::State;
+
+namespace {
+
+const Cell* measured_in(const std::map<Stage, Cell>& cells, Stage stage) {
+  const auto it = cells.find(stage);
+  return it != cells.end() && it->second.state == State::Measured && it->second.value ? &it->second : nullptr;
+}
+
+bool matches(const Objective& objective, const bench::Subject& subject) {
+  const auto fits = [](const std::string& wanted, const std::string& found) {
+    return wanted.empty() || wanted == found;
+  };
+  return fits(objective.shape, subject.shape) && fits(objective.dtype, subject.dtype) &&
+         fits(objective.device, subject.device);
+}
+
+Result<bench::Subject> find_subject(const Objective& objective, const std::vector<Cell>& cells) {
+  std::set<bench::Subject> subjects;
+  for (const Cell& cell : cells) {
+    if (cell.candidate == objective.candidate && matches(objective, cell.subject)) subjects.insert(cell.subject);
+  }
+  if (subjects.size() == 1) return *subjects.begin();
+  if (subjects.empty()) return bench::Subject{objective.shape, objective.dtype, objective.device};
+  std::vector<std::string> names;
+  for (const bench::Subject& s : subjects) names.push_back(fmt::format("{} {} {}", s.shape, s.dtype, s.device));
+  return fail(DiagnosticCode::E1661,
+              fmt::format("the objective fits {} workloads of '{}': {}", subjects.size(), objective.candidate,
+                          fmt::join(names, "; ")),
+              "name shape, dtype and device in the objective");
+}
+
+/// One value per round or process: process medians when there are several processes, else the samples themselves.
+std::vector<double> units_of(const Cell& cell) {
+  if (cell.samples.size() < 3) return flat_samples(cell);
+  std::vector<double> medians;
+  for (const std::vector<double>& process : cell.samples) {
+    if (!process.empty()) medians.push_back(measure::median(measure::sorted(process)));
+  }
+  return medians;
+}
+
+void choose_reference(const Objective& objective, const std::vector<Cell>& latest, Evidence& evidence) {
+  const Stage stage = *bench::parse_stage(objective.metric);
+  for (const Cell& cell : latest) {
+    const bool is_rival =
+        cell.subject == evidence.subject && cell.candidate != objective.candidate && cell.stage == stage;
+    if (is_rival && cell.state == State::Measured && cell.value)
+      evidence.rivals.emplace_back(cell.candidate, *cell.value);
+  }
+  std::ranges::sort(evidence.rivals, {}, &std::pair<std::string, double>::second);
+  evidence.reference = objective.reference;
+  if (evidence.reference.empty() && !evidence.rivals.empty()) evidence.reference = evidence.rivals.front().first;
+}
+
+std::optional<Tail> tail_of(const Cell* cell) {
+  if (!cell) return std::nullopt;
+  const std::vector<double> samples = measure::sorted(flat_samples(*cell));
+  if (samples.empty()) return std::nullopt;
+  return Tail{std::ssize(samples), measure::median(samples), measure::percentile(samples, 0.99),
+              measure::supported_percentile(samples, 0.99)};
+}
+
+void draw(const Objective& objective, const EvidenceInput& input, Evidence& evidence) {
+  const Stage stage = *bench::parse_stage(objective.metric);
+  const Cell* compile = evidence.measured(Stage::Compile);
+  const std::vector<double> compiles = compile ? units_of(*compile) : std::vector<double>{};
+  // A paired comparison keeps both sides of each round: samples[0] the candidate, samples[1] the reference.
+  if (stage == Stage::Warm && evidence.ratio && evidence.ratio->samples.size() == 2 &&
+      evidence.ratio->samples[0].size() == evidence.ratio->samples[1].size() && !evidence.ratio->samples[0].empty()) {
+    evidence.is_paired = true;
+    evidence.draws = draw_medians(evidence.ratio->samples[0], evidence.ratio->samples[1], true, compiles, input.draws);
+    return;
+  }
+  const Cell* ours = evidence.measured(stage);
+  const Cell* theirs = evidence.measured_reference(stage);
+  if (!ours || !theirs) return;
+  const std::vector<double> a = units_of(*ours), b = units_of(*theirs);
+  if (!a.empty() && !b.empty()) evidence.draws = draw_medians(a, b, false, compiles, input.draws);
+}
+
+}  // namespace
+
+const Cell* Evidence::measured(Stage stage) const { return measured_in(cells, stage); }
+const Cell* Evidence::measured_reference(Stage stage) const { return measured_in(reference_cells, stage); }
+
+std::vector<double> flat_samples(const Cell& cell) {
+  std::vector<double> all;
+  for (const std::vector<double>& process : cell.samples) all.insert(all.end(), process.begin(), process.end());
+  if (all.empty() && cell.value) all.push_back(*cell.value);
+  return all;
+}
+
+bool is_quick(const Cell& cell) { return cell.detail.is_object() && cell.detail.value("budget", "") == "quick"; }
+
+Result<Evidence> collect(const Objective& objective, const EvidenceInput& input) {
+  Evidence evidence;
+  evidence.candidate = objective.candidate;
+  evidence.registration = input.registration;
+  evidence.replay = input.replay;
+  evidence.cost = summarise(input.costs, objective.candidate);
+  const Result<bench::Subject> subject = find_subject(objective, input.cells);
+  if (!subject) return std::unexpected(subject.error());
+  evidence.subject = *subject;
+  for (const Cell& cell : input.cells) {
+    if (cell.state == State::Claimed) ++evidence.claimed_cells;
+    // The check of a result is not yet a measurement of cost: the objective may still be written.
+    const bool counts = cell.state == State::Measured && cell.stage != Stage::Check && cell.stage != Stage::Roofline;
+    if (counts && evidence.first_measured_seq == 0) evidence.first_measured_seq = cell.seq;
+  }
+  std::vector<Cell> facts;
+  for (const Cell& cell : input.cells) {
+    if (cell.state != State::Claimed && !cell.qualifiers.simulated) facts.push_back(cell);
+  }
+  const std::vector<Cell> latest = bench::latest_cells(facts);
+  choose_reference(objective, latest, evidence);
+  for (const Cell& cell : latest) {
+    if (cell.subject != evidence.subject) continue;
+    if (cell.candidate == objective.candidate) evidence.cells[cell.stage] = cell;
+    if (cell.candidate == evidence.reference) evidence.reference_cells[cell.stage] = cell;
+  }
+  for (const Cell& cell : facts) {
+    const bool is_ratio =
+        cell.stage == Stage::Ratio && cell.candidate == objective.candidate && cell.subject == evidence.subject;
+    if (is_ratio && cell.state == State::Measured && cell.detail.value("rival", "") == evidence.reference)
+      evidence.ratio = cell;
+  }
+  evidence.tail = tail_of(evidence.measured(*bench::parse_stage(objective.metric)));
+  evidence.reference_tail = tail_of(evidence.measured_reference(*bench::parse_stage(objective.metric)));
+  draw(objective, input, evidence);
+  return evidence;
+}
+
+}  // namespace tilewright::decision
