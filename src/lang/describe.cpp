@@ -57,7 +57,7 @@ Reference Elaborator::reference_of(const Expr& expr) {
       const Binding* found = find(expr.text);
       if (found && found->operand.is_static()) return of_static(found->operand);
       if (!found && parse_dtype(expr.text)) return of_static(Operand::of(*parse_dtype(expr.text)));
-      out.name = expr.text;
+      out.name = configuration_.absent.contains(expr.text) ? "none" : expr.text;
       return out;
     }
     case ExprKind::Call:

@@ -68,7 +68,7 @@ struct ConfigInfo {
 struct Reference {
   enum class Kind : uint8_t { Call, Name, Number, Flag, DType, Text };
   Kind kind = Kind::Name;
-  std::string name;  ///< Call, Name (an argument, a dimension, or a word such as `causal_bottom_right`), Text
+  std::string name;  ///< Call, Name (an argument, a dimension, or a word: `none` is also an absent tensor), Text
   double number = 0;
   bool flag = false;
   tilewright::DType dtype = tilewright::DType::F32;
