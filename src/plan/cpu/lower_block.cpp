@@ -30,6 +30,12 @@ Lowering::Lowering(const ir::Kernel& tile, ir::Kernel& vector, Arguments& argume
     if (op.kind != OpKind::Gemm) return;
     const auto& a = op.as<ir::GemmAttributes>();
     for (const ir::View* v : {&a.a, &a.b, &a.c}) gemm_buffers_.insert(v->buffer);
+    const auto extents = a.c.extents();
+    const auto rows = extents[0].constant(), columns = extents[1].constant();
+    if (!rows || !columns) return;
+    const DType compute = compute_type(a.c.buffer->type.dtype);
+    int64_t& multiple = column_multiple_[a.c.buffer];
+    multiple = std::max<int64_t>(multiple, choose_register_tile(cpu_, *rows, *columns, compute).columns());
   });
 }
 
@@ -51,6 +57,9 @@ Status Lowering::lower_grid(const Op& grid) {
   Op* func = b_.op(OpKind::Func, {}, ir::FuncAttributes{symbol, blocks, attributes.threads, 0});
   scratch_bytes_ = 0;
   masks_.clear();
+  pack_requests_.clear();
+  grid_ = &grid;
+  const size_t position = recipe_.launches.size();
   Status status;
   b_.region_of(func, std::vector<ir::Type>(blocks.size(), ir::Type::scalar(DType::I64)),
                [&](const std::vector<Value*>& at) {
@@ -75,6 +84,7 @@ Status Lowering::lower_grid(const Op& grid) {
   for (Index extent : blocks) launch.grid.push_back(arguments_.expression(extent));
   launch.scratch_bytes = runtime::constant(scratch_bytes_);
   recipe_.launches.push_back(std::move(launch));
+  for (const PackRequest& request : pack_requests_) lower_packing(request, position);
   fact("scratch",
        fmt::format("{}: {} KiB per task; L1 {} KiB, L2 {} KiB", symbol, (scratch_bytes_ + 1023) / 1024,
                    cpu_.l1_bytes / 1024, cpu_.l2_bytes / 1024),

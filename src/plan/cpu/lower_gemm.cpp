@@ -1,16 +1,10 @@
-// gemm: register tiles where layouts allow, plain loops otherwise.
+// gemm for any operands: plain loops over lanes. Register tiles are in gemm_lowering.h.
 #include "plan/cpu/lowering.h"
 
 namespace tilewright::plan::cpu {
 
 using ir::Index;
 using ir::Value;
-
-Status Lowering::lower_gemm(const ir::Op& op) {
-  lower_plain_gemm(op.as<ir::GemmAttributes>());
-  fact("gemm", "plain loops over lanes", op.location);
-  return {};
-}
 
 /// Any operands: one row of C at a time, lanes along N.
 void Lowering::lower_plain_gemm(const ir::GemmAttributes& a) {

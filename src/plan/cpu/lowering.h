@@ -15,6 +15,7 @@
 #include "ir/builder.h"
 #include "plan/cpu/arguments.h"
 #include "plan/cpu/plan.h"
+#include "plan/cpu/register_tile.h"
 
 namespace tilewright::plan::cpu {
 
@@ -51,6 +52,31 @@ struct Address {
 struct LaneChoice {
   int dimension = -1;
   int lanes = 1;
+};
+
+/// One side of the product: two kept dimensions of a buffer, `depth` the one summed over and `width` the other.
+struct Operand {
+  const ir::View* view = nullptr;
+  const Placement* place = nullptr;
+  int width_dim = 0, depth_dim = 0;      ///< dimensions of the buffer
+  ir::Index width_start, depth_start;    ///< first element of the view
+  ir::Index width_stride, depth_stride;  ///< bytes
+  ir::Index width_valid, depth_valid;    ///< elements of the view that lie inside the buffer
+  ir::Index base;                        ///< bytes of the view's first element
+  ir::Index holds;                       ///< what must hold of dropped dimensions and starts; empty: proven
+  bool is_global = false;
+};
+
+/// An operand to be packed once, before the launch that reads it.
+struct PackRequest {
+  const ir::Value* buffer = nullptr;
+  int width_dim = 0, depth_dim = 0;
+  RegisterTile tile;
+  DType compute = DType::F32;
+  int workspace = -1;
+  ir::Index panels, panel_depth, matrices;
+  ir::Index enabled;  ///< run-time condition
+  Location location;
 };
 
 class Lowering {
@@ -129,6 +155,13 @@ class Lowering {
   // lower_gemm.cpp
   Status lower_gemm(const ir::Op& op);
   void lower_plain_gemm(const ir::GemmAttributes& a);
+  // gemm_panels.cpp
+  void emit_panel(const Operand& operand, const RegisterTile& tile, DType compute, ir::Value* to, ir::Index column,
+                  ir::Index k0, ir::Index depth);
+  void lower_packing(const PackRequest& request, size_t launch_position);
+  // live_extent.cpp
+  ir::Index live_extent(const ir::Op& gemm, int dim, ir::Index extent);
+  bool is_written(const ir::Value* buffer) const;
 
   ir::Index number(int64_t v) const { return b_.constant_index(v); }
   void fact(std::string what, std::string why, const Location& location) {
@@ -149,6 +182,9 @@ class Lowering {
   std::unordered_map<const ir::Value*, ir::Index> index_of_;
   std::map<std::pair<const ir::Region*, const ir::IndexNode*>, ir::Value*> masks_;
   std::unordered_set<const ir::Value*> gemm_buffers_;
+  std::unordered_map<const ir::Value*, int64_t> column_multiple_;  ///< of gemm results: rows are padded to it
+  std::vector<PackRequest> pack_requests_;
+  const ir::Op* grid_ = nullptr;
   std::unordered_set<const ir::Value*> hoisted_;  ///< tile values already computed outside the lane loop
   Lanes lanes_;
   int64_t scratch_bytes_ = 0;

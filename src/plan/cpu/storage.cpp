@@ -61,7 +61,10 @@ Status Lowering::place(const ir::Op& alloc) {
                                  kLargestScratch >> 20),
                      "make the tile smaller");
     }
-    pitch *= *extent;
+    int64_t count = *extent;
+    if (d + 1 == type.shape.size() && column_multiple_.contains(buffer))
+      count = round_up(count, column_multiple_.at(buffer));
+    pitch *= count;
     if (d + 1 == type.shape.size() && d > 0) pitch = padded_pitch(pitch);
   }
   std::reverse(place.extents.begin(), place.extents.end());

@@ -1,0 +1,291 @@
+#include "plan/cpu/gemm_lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilewright::plan::cpu {
+
+using ir::Index;
+using ir::OpKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kMinTilesToPack = 4;  ///< register tiles that must read a packed operand to repay the packing
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+GemmLowering::GemmLowering(Lowering& lowering, const ir::Op& op)
+    : l_(lowering), op_(op), attributes_(op.as<ir::GemmAttributes>()), b_(lowering.b_) {
+  compute_ = compute_type(attributes_.c.buffer->type.dtype);
+  const auto extents = attributes_.c.extents();
+  rows_ = extents[0].constant().value_or(0), columns_ = extents[1].constant().value_or(0);
+  if (rows_ == 0 || columns_ == 0) return;
+  tile_ = choose_register_tile(l_.cpu_, rows_, columns_, compute_);
+  depth_block_ = choose_depth_block(l_.cpu_, tile_, compute_);
+  a_ = operand(attributes_.a, !attributes_.transpose_a);
+  b_operand_ = operand(attributes_.b, attributes_.transpose_b);
+  c_ = &l_.placement(attributes_.c.buffer);
+}
+
+/// Strides, starts and clipped extents of an operand; conditions that could not be proven are collected in `holds`.
+Operand GemmLowering::operand(const ir::View& view, bool depth_is_last) const {
+  Operand out{.view = &view, .place = &l_.placement(view.buffer)};
+  out.is_global = view.buffer->type.space == ir::MemorySpace::Global;
+  int kept[2] = {0, 0}, n = 0;
+  out.base = l_.number(0);
+  const auto require = [&](Index condition) { out.holds = out.holds ? logical_and(out.holds, condition) : condition; };
+  for (size_t d = 0; d < view.slices.size(); ++d) {
+    const ir::Slice& s = view.slices[d];
+    const Index start = l_.map(s.start);
+    out.base = out.base + start * out.place->strides[d];
+    if (!l_.bounds_.is_never_negative(start)) require(less_equal(l_.number(0), start));
+    if (s.keep && n < 2) kept[n] = static_cast<int>(d);
+    n += s.keep;
+    if (!s.keep && !l_.bounds_.is_never_less(out.place->extents[d] - 1, start))
+      require(less(start, out.place->extents[d]));
+  }
+  out.width_dim = kept[depth_is_last ? 0 : 1], out.depth_dim = kept[depth_is_last ? 1 : 0];
+  const auto describe = [&](int dim, Index& start, Index& stride, Index& valid) {
+    const auto d = static_cast<size_t>(dim);
+    start = l_.map(view.slices[d].start), stride = out.place->strides[d];
+    const Index extent = l_.map(view.slices[d].extent), size = out.place->extents[d];
+    if (l_.bounds_.is_never_less(size, start + extent)) {
+      valid = extent;
+      return;
+    }
+    valid = min(extent, size - start);
+    if (!l_.bounds_.is_never_less(size, start)) valid = max(valid, l_.number(0));
+  };
+  describe(out.width_dim, out.width_start, out.width_stride, out.width_valid);
+  describe(out.depth_dim, out.depth_start, out.depth_stride, out.depth_valid);
+  return out;
+}
+
+std::string GemmLowering::obstacle() const {
+  if (rows_ == 0 || columns_ == 0) return "the C tile's extents are not constant";
+  const auto& c = attributes_.c;
+  if (c.buffer->type.space == ir::MemorySpace::Global) return "C is a global tensor";
+  if (c.buffer->type.dtype != compute_) return "C is kept in a storage type";
+  if (!c.slices.back().keep) return "C's columns are not contiguous";
+  const bool whole = c.slices.size() == 2 && c.extents() == c.buffer->type.shape;
+  if (!whole && (rows_ % tile_.rows != 0 || columns_ % tile_.columns() != 0))
+    return "C is a part of a tile whose extents the register tile does not divide";
+  if (c.slices.size() > 2 && std::count_if(c.slices.begin(), c.slices.end(), [](const auto& s) { return s.keep; }) != 2)
+    return "C's rank";
+  const DType from_a = compute_type(attributes_.a.buffer->type.dtype),
+              from_b = compute_type(attributes_.b.buffer->type.dtype);
+  if (is_float(from_a) != is_float(compute_) || is_float(from_b) != is_float(compute_))
+    return "mixed float and integer operands";
+  return {};
+}
+
+void GemmLowering::lower() {
+  const bool same_clip = a_.is_global && b_operand_.is_global && a_.depth_valid == b_operand_.depth_valid;
+  const Index extent = l_.map(attributes_.a.extents()[attributes_.transpose_a ? 0 : 1]);
+  depth_ = same_clip ? a_.depth_valid : extent;
+  live_rows_ = l_.live_extent(op_, 0, l_.number(rows_)), live_columns_ = l_.live_extent(op_, 1, l_.number(columns_));
+  packs_rows_ = a_.is_global || a_.place->storage != compute_;
+  const bool row_tiles_repay = (rows_ + tile_.rows - 1) / tile_.rows >= kMinTilesToPack;
+  const bool readable = b_operand_.place->storage == compute_ && b_operand_.width_stride.is_constant(bytes(compute_));
+  const bool depth_is_inside = b_operand_.depth_valid == extent || same_clip;
+  shares_ = row_tiles_repay && can_share();
+  reads_in_place_ = readable && depth_is_inside && (!b_operand_.is_global || !row_tiles_repay);
+  if (packs_rows_) {
+    const int64_t rows = round_up(rows_, tile_.rows);
+    const bool by_columns = a_.width_dim > a_.depth_dim;
+    a_pitch_ = (by_columns ? rows : depth_block_) * bytes(compute_) + 64;
+    a_scratch_ = l_.reserve(a_pitch_ * (by_columns ? depth_block_ : rows));
+  }
+  if (shares_) request_packing();
+  const bool packs_here = (!shares_ || !is_shared_.constant()) && !(reads_in_place_ && !b_operand_.is_global);
+  if (packs_here) b_scratch_ = l_.reserve(depth_block_ * tile_.columns() * bytes(compute_));
+  l_.fact("gemm",
+          fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
+                      tile_.columns(), tile_.lanes, name(compute_), tile_.rows * tile_.vectors, depth_block_),
+          op_.location);
+  l_.fact("gemm A", packs_rows_ ? "copied row by row into scratch with a padded pitch" : "read in place from the tile",
+          op_.location);
+  l_.fact("gemm B",
+          shares_ ? "packed once and shared: several blocks read each panel and no block writes it"
+          : reads_in_place_ && !b_operand_.is_global ? "read in place from the tile"
+          : reads_in_place_
+              ? fmt::format("read in place: fewer than {} register tiles would reuse a packed panel", kMinTilesToPack)
+              : "packed per block",
+          op_.location);
+  Index holds = a_.holds;
+  if (b_operand_.holds) holds = holds ? logical_and(holds, b_operand_.holds) : b_operand_.holds;
+  if (!holds) return lower_blocks();
+  b_.if_else(
+      b_.index_condition(holds), [&](const std::vector<Value*>&) { lower_blocks(), b_.yield({}); },
+      [&](const std::vector<Value*>&) { l_.lower_plain_gemm(attributes_), b_.yield({}); });
+}
+
+void GemmLowering::lower_blocks() {
+  const auto loop = [&](Index hi, int64_t step, const std::function<void(Index)>& body) {
+    if (hi.constant() && *hi.constant() > 0 && *hi.constant() <= step) return body(l_.number(0));
+    b_.for_loop(l_.number(0), hi, l_.number(step), [&](const std::vector<Value*>& v) {
+      l_.bounds_.declare(v[0], l_.number(0), hi - 1);
+      body(l_.vector_.indices().symbol(v[0]));
+      b_.yield({});
+    });
+  };
+  // A product over an empty range still overwrites C.
+  if (!attributes_.accumulate && !l_.bounds_.is_never_less(depth_, l_.number(1))) {
+    Value* zero = is_float(compute_) ? b_.real(compute_, 0) : b_.integer(compute_, 0);
+    b_.if_else(
+        b_.index_condition(less_equal(depth_, l_.number(0))),
+        [&](const std::vector<Value*>&) {
+          const LaneChoice lanes{1, l_.lanes_for(l_.number(columns_), compute_)};
+          l_.nest({l_.number(rows_), l_.number(columns_)}, lanes,
+                  [&](const std::vector<Index>& at) { l_.store(*c_, l_.view_at(attributes_.c, at), l_.widen(zero)); });
+          b_.yield({});
+        },
+        [&](const std::vector<Value*>&) { b_.yield({}); });
+  }
+  loop(depth_, depth_block_, [&](Index k0) {
+    const Index depth =
+        depth_.constant() && *depth_.constant() <= depth_block_ ? depth_ : min(l_.number(depth_block_), depth_ - k0);
+    if (packs_rows_) pack_rows(k0, depth, ceildiv(live_rows_, tile_.rows) * tile_.rows);
+    loop(live_columns_, tile_.columns(), [&](Index column) {
+      const Panel panel = find_panel(column, k0, depth);
+      loop(live_rows_, tile_.rows, [&](Index row) { register_tile(row, column, panel, k0, depth); });
+    });
+  });
+}
+
+/// A's rows [0, rows) × [k0, k0 + depth) into scratch, zeros outside the operand.
+void GemmLowering::pack_rows(Index k0, Index depth, Index rows) {
+  const Index valid = min(a_.width_valid, live_rows_);
+  const bool by_columns = a_.width_dim > a_.depth_dim;
+  const int64_t element = bytes(compute_);
+  Placement to{.pointer = b_.scratch(l_.number(a_scratch_)), .storage = compute_};
+  to.strides = {l_.number(by_columns ? element : a_pitch_), l_.number(by_columns ? a_pitch_ : element)};
+  to.extents = {l_.number(round_up(rows_, tile_.rows)), l_.number(depth_block_)};
+  const LaneChoice lanes{by_columns ? 0 : 1, l_.cpu_.vector_bits / bits(compute_)};
+  const Index inside = min(depth, max(a_.depth_valid - k0, l_.number(0)));
+  const Index loaded = l_.bounds_.is_never_less(a_.depth_valid, k0 + depth) ? depth : inside;
+  l_.nest({valid, loaded}, lanes, [&](const std::vector<Index>& at) {
+    using At = std::vector<Index>;
+    const Index k = k0 + at[1];
+    Value* x = l_.load(*a_.place, l_.view_at(*a_.view, attributes_.transpose_a ? At{k, at[0]} : At{at[0], k}));
+    l_.store(to, at, b_.cast(x, compute_));
+  });
+  const auto zeros = [&](Index row_lo, Index row_hi, Index k_lo, Index k_hi) {
+    Value* zero = is_float(compute_) ? b_.real(compute_, 0, lanes.lanes) : b_.integer(compute_, 0, lanes.lanes);
+    l_.nest({row_hi - row_lo, k_hi - k_lo}, lanes, [&](const std::vector<Index>& at) {
+      l_.store(to, {row_lo + at[0], k_lo + at[1]}, zero);
+    });
+  };
+  if (!(rows - valid).is_constant(0)) zeros(valid, rows, l_.number(0), depth);
+  if (!(depth - loaded).is_constant(0)) zeros(l_.number(0), valid, loaded, depth);
+}
+
+/// MR × NR of C over one depth block.
+void GemmLowering::register_tile(Index row, Index column, const Panel& panel, Index k0, Index depth) {
+  const auto& c = attributes_.c;
+  const size_t last = c.slices.size() - 1;
+  size_t row_dim = 0;
+  while (!c.slices[row_dim].keep) ++row_dim;
+  Index c_bytes = row * c_->strides[row_dim] + column * c_->strides[last];
+  for (size_t d = 0; d < c.slices.size(); ++d) c_bytes = c_bytes + l_.map(c.slices[d].start) * c_->strides[d];
+  const Index c_pitch = c_->strides[row_dim];
+  Value* c_pointer = b_.offset(c_->pointer, c_bytes);
+  Value* a_pointer;
+  if (packs_rows_) {
+    const bool by_columns = a_.width_dim > a_.depth_dim;
+    a_pointer = b_.scratch(l_.number(a_scratch_) + row * (by_columns ? bytes(compute_) : a_pitch_));
+  } else {
+    a_pointer = b_.offset(a_.place->pointer, a_.base + row * a_.width_stride + k0 * a_.depth_stride);
+  }
+  const auto memory = [&](int r, int v) {
+    return ir::MemoryAttributes{.storage = compute_,
+                                .bytes = c_pitch * r + int64_t{v} * tile_.lanes * bytes(compute_),
+                                .align = bytes(compute_)};
+  };
+  std::vector<Value*> acc;
+  const Type vector = Type::scalar(compute_, tile_.lanes);
+  const auto load_c = [&] {
+    std::vector<Value*> out;
+    for (int r = 0; r < tile_.rows; ++r) {
+      for (int v = 0; v < tile_.vectors; ++v) out.push_back(b_.vload(c_pointer, memory(r, v), vector));
+    }
+    return out;
+  };
+  const auto zeros = [&] {
+    Value* zero = is_float(compute_) ? b_.real(compute_, 0, tile_.lanes) : b_.integer(compute_, 0, tile_.lanes);
+    return std::vector<Value*>(static_cast<size_t>(tile_.rows * tile_.vectors), zero);
+  };
+  if (attributes_.accumulate) {
+    acc = load_c();
+  } else if (k0.constant()) {
+    acc = zeros();
+  } else {
+    const ir::Op* start = b_.if_else(
+        b_.index_condition(equal(k0, l_.number(0))), [&](const std::vector<Value*>&) { b_.yield(zeros()); },
+        [&](const std::vector<Value*>&) { b_.yield(load_c()); },
+        std::vector<Type>(static_cast<size_t>(tile_.rows * tile_.vectors), vector));
+    acc = start->results;
+  }
+  const int unroll = tile_.rows * tile_.vectors > 16 ? 2 : 4;
+  const Index whole = floordiv(depth, unroll) * unroll;
+  acc = multiply(std::move(acc), a_pointer, panel, l_.number(0), whole, unroll);
+  if (!(depth - whole).is_constant(0)) acc = multiply(std::move(acc), a_pointer, panel, whole, depth, 1);
+  size_t next = 0;
+  for (int r = 0; r < tile_.rows; ++r) {
+    for (int v = 0; v < tile_.vectors; ++v) b_.vstore(c_pointer, memory(r, v), acc[next++]);
+  }
+}
+
+std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index lo,
+                                           Index hi, int unroll) {
+  const bool by_columns = a_.width_dim > a_.depth_dim;
+  const Index width = packs_rows_ ? l_.number(by_columns ? bytes(compute_) : a_pitch_) : a_.width_stride;
+  const Index step = packs_rows_ ? l_.number(by_columns ? a_pitch_ : bytes(compute_)) : a_.depth_stride;
+  const Type scalar = Type::scalar(compute_), vector = Type::scalar(compute_, tile_.lanes);
+  const ir::Op* loop = b_.for_loop(lo, hi, l_.number(unroll), acc, [&](const std::vector<Value*>& v) {
+    const Index k = l_.vector_.indices().symbol(v[0]);
+    Value* a_at = b_.offset(a_pointer, k * step);
+    Value* b_at = b_.offset(panel.pointer, k * panel.step);
+    std::vector<Value*> sums(v.begin() + 1, v.end());
+    for (int u = 0; u < unroll; ++u) {
+      std::vector<Value*> y;
+      for (int n = 0; n < tile_.vectors; ++n) {
+        const Index at = panel.step * u + int64_t{n} * tile_.lanes * bytes(compute_);
+        y.push_back(b_.vload(b_at, {.storage = compute_, .bytes = at, .align = bytes(compute_)}, vector));
+      }
+      size_t next = 0;
+      for (int r = 0; r < tile_.rows; ++r) {
+        Value* x =
+            b_.vload(a_at, {.storage = compute_, .bytes = width * r + step * u, .align = bytes(compute_)}, scalar);
+        x = b_.broadcast(x, tile_.lanes);
+        for (int n = 0; n < tile_.vectors; ++n, ++next) {
+          Value*& sum = sums[next];
+          sum = is_float(compute_)
+                    ? b_.fma(x, y[static_cast<size_t>(n)], sum)
+                    : b_.binary(ir::BinaryOp::Add, sum, b_.binary(ir::BinaryOp::Mul, x, y[static_cast<size_t>(n)]));
+        }
+      }
+    }
+    b_.yield(std::move(sums));
+  });
+  return loop->results;
+}
+
+Status Lowering::lower_gemm(const ir::Op& op) {
+  GemmLowering fast(*this, op);
+  const std::string obstacle = options_.micro_kernels ? fast.obstacle() : "register tiles are switched off";
+  if (obstacle.empty()) {
+    fast.lower();
+    return {};
+  }
+  lower_plain_gemm(op.as<ir::GemmAttributes>());
+  fact("gemm", "plain loops over lanes: " + obstacle, op.location);
+  return {};
+}
+
+}  // namespace tilewright::plan::cpu

@@ -1,0 +1,27 @@
+// The register tile of a gemm: MR rows by NR columns of C kept in registers over the whole depth of a cache block.
+//
+// The choice minimises a stated cost (see choose_register_tile) over every tile that fits the registers.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "target/cpu.h"
+
+namespace tilewright::plan::cpu {
+
+struct RegisterTile {
+  int rows = 1;
+  int vectors = 1;  ///< vectors per row
+  int lanes = 1;    ///< elements per vector
+  int columns() const { return vectors * lanes; }
+};
+
+/// Cycles of one cache block = tiles · (depth · max(FMAs / 2, loads / 2, latency) + what a tile costs to enter and
+/// leave).
+RegisterTile choose_register_tile(const target::Cpu& cpu, int64_t rows, int64_t columns, DType compute);
+
+/// Depth of a cache block: a panel of B stays in half of the first-level cache.
+int64_t choose_depth_block(const target::Cpu& cpu, const RegisterTile& tile, DType compute);
+
+}  // namespace tilewright::plan::cpu
