@@ -1,4 +1,5 @@
-// `tilewright selftest`: is the benchmark itself to be trusted here? Plants known mistakes and expects every one to be caught.
+// `tilewright selftest`: is the benchmark itself to be trusted here? Plants known mistakes and expects every one to be
+// caught.
 #include <fmt/format.h>
 
 #include <memory>
@@ -20,7 +21,8 @@ struct Options {
 nlohmann::json lines_json(const std::vector<bench::SelftestLine>& lines) {
   nlohmann::json out = nlohmann::json::array();
   for (const auto& line : lines) {
-    out.push_back({{"name", line.name}, {"workload", line.workload}, {"ok", line.as_expected}, {"detail", line.detail}});
+    out.push_back(
+        {{"name", line.name}, {"workload", line.workload}, {"ok", line.as_expected}, {"detail", line.detail}});
   }
   return out;
 }
@@ -42,13 +44,17 @@ Result<ExitCode> run_mutants(const Options& options) {
   }
   const bench::MutantSelftest result = bench::run_mutant_selftest({*distribution, options.seed});
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"mutants", lines_json(result.mutants)}, {"controls", lines_json(result.controls)},
-                                      {"data", options.data}, {"seed", options.seed}, {"passed", result.passed()}}
+    fmt::print("{}\n", nlohmann::json{{"mutants", lines_json(result.mutants)},
+                                      {"controls", lines_json(result.controls)},
+                                      {"data", options.data},
+                                      {"seed", options.seed},
+                                      {"passed", result.passed()}}
                            .dump(2));
   } else {
     print_lines("mutants", "rejected", result.mutants);
     print_lines("clean controls", "accepted", result.controls);
-    fmt::print("{} (data {}, seed {})\n", result.passed() ? "the oracle sees" : "oracle blind", options.data, options.seed);
+    fmt::print("{} (data {}, seed {})\n", result.passed() ? "the oracle sees" : "oracle blind", options.data,
+               options.seed);
   }
   return result.passed() ? ExitCode::Ok : ExitCode::Insufficient;
 }
@@ -57,12 +63,16 @@ Result<ExitCode> run_mutants(const Options& options) {
 
 Run add_selftest(CLI::App& app, Session&) {
   auto options = std::make_shared<Options>();
-  app.add_flag("--mutants", options->mutants, "10 wrong kernels must be rejected, 16 right ones accepted (exit 6 otherwise)")->required();
+  app.add_flag("--mutants", options->mutants,
+               "10 wrong kernels must be rejected, 16 right ones accepted (exit 6 otherwise)")
+      ->required();
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();
-  app.add_option("--data", options->data, "distribution; on zeros or integers the oracle goes blind, as it says")->capture_default_str();
+  app.add_option("--data", options->data, "distribution; on zeros or integers the oracle goes blind, as it says")
+      ->capture_default_str();
   app.add_flag("--json", options->json, "machine-readable");
-  app.footer("Examples:\n  tilewright selftest --mutants\n  tilewright selftest --mutants --seed 7 --json\n"
-             "  tilewright selftest --mutants --data zeros   # exits with 6");
+  app.footer(
+      "Examples:\n  tilewright selftest --mutants\n  tilewright selftest --mutants --seed 7 --json\n"
+      "  tilewright selftest --mutants --data zeros   # exits with 6");
   return [options]() -> Result<ExitCode> { return run_mutants(*options); };
 }
 

@@ -1,6 +1,7 @@
 #include "bench/oracle/check.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

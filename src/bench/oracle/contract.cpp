@@ -1,6 +1,7 @@
 #include "bench/oracle/contract.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 

@@ -11,7 +11,7 @@
 //   null norms add "eps":1e-05
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

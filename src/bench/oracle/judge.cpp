@@ -1,6 +1,7 @@
 #include "bench/oracle/judge.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -12,7 +12,7 @@
 // Mismatches allowed: none. Does not: run anything, or look at canaries (guarded_tensors.h does).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
