@@ -118,10 +118,11 @@ void Elaborator::spend(const Location& location) {
 
 void Elaborator::need_level(Level level, const Location& location, std::string_view what) {
   if (level_ == level) return;
-  static constexpr std::string_view kPlaces[] = {"at the top of a kernel, outside every grid",
+  static constexpr std::string_view kWanted[] = {"at the top of a kernel, outside every grid",
                                                  "inside a grid and outside `parallel`", "inside `parallel`"};
+  static constexpr std::string_view kHere[] = {"outside every grid", "inside a grid", "inside `parallel`"};
   fail(E1050, location,
-       fmt::format("{} {}, not {}", what, kPlaces[static_cast<int>(level)], kPlaces[static_cast<int>(level_)]));
+       fmt::format("{} {}; this is {}", what, kWanted[static_cast<int>(level)], kHere[static_cast<int>(level_)]));
 }
 
 int Elaborator::add_text(const std::string& text, const Location& location) {

@@ -17,8 +17,6 @@ namespace {
 
 using enum DiagnosticCode;
 
-constexpr int kDeepestInlining = 24;
-
 std::string plural(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 }  // namespace
@@ -264,10 +262,10 @@ Operand Elaborator::eval_call(const Expr& expr) {
 }
 
 Operand Elaborator::call_fn(const FnSyntax& fn, const Expr& call) {
-  if (++inlined_ > kDeepestInlining) {
-    fail(E1006, call.location, fmt::format("fn `{}` is inlined more than {} levels deep", fn.name, kDeepestInlining),
-         "a fn cannot call itself");
+  if (std::ranges::find(inlining_, &fn) != inlining_.end()) {
+    fail(E1006, call.location, fmt::format("fn `{}` calls itself", fn.name), "fns are inlined; use a loop");
   }
+  inlining_.push_back(&fn);
   std::string signature;
   for (const std::string& p : fn.parameters) signature += (signature.empty() ? "" : ", ") + p;
   const Slots slots = bind_slots(call, signature);
@@ -295,7 +293,7 @@ Operand Elaborator::call_fn(const FnSyntax& fn, const Expr& call) {
   returned_ = returned;
   caller_ = caller;
   std::swap(outer, scopes_);
-  --inlined_;
+  inlining_.pop_back();
   b_.set_location(at(call.location));
   return result;
 }

@@ -189,7 +189,10 @@ DType Elaborator::dtype_of(const TypeSyntax& type) {
   static const std::vector<std::string> kNames = {"bool", "i8",      "i16",     "i32",     "i64",  "u8",
                                                   "u16",  "u32",     "u64",     "f16",     "bf16", "f32",
                                                   "f64",  "float16", "float32", "bfloat16"};
-  const std::string near = closest(type.dtype, kNames);
+  static const std::map<std::string, std::string> kElsewhere = {{"float", "f32"}, {"double", "f64"}, {"half", "f16"},
+                                                                {"int", "i32"},   {"long", "i64"},   {"char", "i8"}};
+  const auto elsewhere = kElsewhere.find(type.dtype);
+  const std::string near = elsewhere != kElsewhere.end() ? elsewhere->second : closest(type.dtype, kNames);
   fail(E1024, type.location, fmt::format("`{}` is not a dtype", type.dtype),
        (near.empty() ? std::string() : fmt::format("did you mean `{}`? ", near)) +
            "dtypes are bool, i8–i64, u8–u64, f16, bf16, f32, f64, or a parameter of type dtype");

@@ -57,7 +57,7 @@ void Elaborator::statement(const Stmt& stmt) {
     case StmtKind::While: return while_loop(stmt);
     case StmtKind::Grid: return grid(stmt);
     case StmtKind::Return:
-      if (!inlined_) fail(E1050, stmt.location, "`return` belongs to a fn; a kernel writes its outputs");
+      if (inlining_.empty()) fail(E1050, stmt.location, "`return` belongs to a fn; a kernel writes its outputs");
       returned_ = eval(*stmt.value);
       return;
     case StmtKind::Call:
@@ -285,7 +285,8 @@ void Elaborator::parallel_loop(const Stmt& stmt) {
   const std::vector<const Expr*> bounds = positional(*stmt.value);
   if (bounds.size() != stmt.names.size() || bounds.size() != stmt.value->items.size() || bounds.empty()) {
     fail(E1040, stmt.value->location,
-         fmt::format("{} variables for {} extents", stmt.names.size(), stmt.value->items.size()),
+         fmt::format("{} variable{} for {} extent{}", stmt.names.size(), stmt.names.size() == 1 ? "" : "s",
+                     stmt.value->items.size(), stmt.value->items.size() == 1 ? "" : "s"),
          "for i, j in parallel(m, n) { … }");
   }
   std::vector<ir::Index> extents;

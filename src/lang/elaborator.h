@@ -172,7 +172,7 @@ class Elaborator {
   std::set<const ir::Value*> inputs_;
   Level level_ = Level::Kernel;
   std::shared_ptr<const Location> caller_;
-  int inlined_ = 0;
+  std::vector<const FnSyntax*> inlining_;
   int64_t budget_ = 2'000'000;                       ///< statements and expressions after unrolling and inlining
   bool in_index_ = false;                            ///< integers are evaluated as 64-bit indices
   std::optional<DType> wanted_;                      ///< what two compile-time branches of a select become

@@ -181,6 +181,7 @@ const Expr* Parser::primary() {
       if (token.is("(")) {
         take();
         const Expr* inner = expression();
+        if (peek().is(",")) fail(E1001, peek(), "there are no tuples", "extents are written in brackets: f32[m, n]");
         expect(")", "to close the parenthesis");
         return inner;
       }
@@ -194,6 +195,9 @@ const Expr* Parser::primary() {
 
 const Expr* Parser::call(const Token& name) {
   const Nesting nesting(*this);
+  if (const auto hint = foreign_hint(name.text); hint && name.text.starts_with("alloc_")) {
+    fail(E1012, name, fmt::format("`{}` is not part of this language", name.text), *hint);
+  }
   expect("(", "after the name");
   std::vector<const Expr*> items;
   std::vector<std::string> labels;

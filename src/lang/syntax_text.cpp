@@ -18,9 +18,30 @@ std::string list(const Expr& expr, size_t first, std::string_view between) {
   return out;
 }
 
-std::string operand_text(const Expr& expr) {
-  const bool compound = expr.kind == ExprKind::Binary || expr.kind == ExprKind::Unary;
-  return compound ? fmt::format("({})", to_text(expr)) : to_text(expr);
+/// How tightly an expression binds; operands that bind looser than their operator get parentheses.
+int tightness(const Expr& expr) {
+  if (expr.kind == ExprKind::Unary) return expr.op == Operator::Not ? 2 : 9;
+  if (expr.kind != ExprKind::Binary) return 10;
+  switch (expr.op) {
+    case Operator::Or: return 0;
+    case Operator::And: return 1;
+    case Operator::BitOr: return 4;
+    case Operator::BitXor: return 5;
+    case Operator::BitAnd: return 6;
+    case Operator::Shl:
+    case Operator::Shr: return 7;
+    case Operator::Add:
+    case Operator::Sub: return 8;
+    case Operator::Mul:
+    case Operator::Div:
+    case Operator::FloorDiv:
+    case Operator::FloorMod: return 9;
+    default: return 3;
+  }
+}
+
+std::string operand_text(const Expr& expr, int least) {
+  return tightness(expr) < least ? fmt::format("({})", to_text(expr)) : to_text(expr);
 }
 
 }  // namespace
@@ -34,9 +55,10 @@ std::string to_text(const Expr& expr) {
     case ExprKind::Text: return fmt::format("\"{}\"", expr.text);
     case ExprKind::Unary:
       return fmt::format("{}{}{}", spelling(expr.op), expr.op == Operator::Not ? " " : "",
-                         operand_text(*expr.items[0]));
+                         operand_text(*expr.items[0], tightness(expr)));
     case ExprKind::Binary:
-      return fmt::format("{} {} {}", operand_text(*expr.items[0]), spelling(expr.op), operand_text(*expr.items[1]));
+      return fmt::format("{} {} {}", operand_text(*expr.items[0], tightness(expr)), spelling(expr.op),
+                         operand_text(*expr.items[1], tightness(expr) + 1));
     case ExprKind::Call: return fmt::format("{}({})", expr.text, list(expr, 0, " = "));
     case ExprKind::Subscript: return fmt::format("{}[{}]", to_text(*expr.items[0]), list(expr, 1, ""));
     case ExprKind::Slice: return fmt::format("{} :+ {}", to_text(*expr.items[0]), to_text(*expr.items[1]));
