@@ -37,6 +37,6 @@ tw_room(bench DEPENDS measure tune candidate bench/record bench/oracle bench/tra
 tw_room(dispatch DEPENDS driver tune)
 tw_room(adapters DEPENDS candidate driver LINKS nlohmann_json::nlohmann_json)
 tw_room(models DEPENDS dispatch adapters)
-tw_room(tools DEPENDS bench bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate measure runtime base
+tw_room(tools DEPENDS cache bench bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate measure runtime base
         LINKS CLI11::CLI11)
 tw_room(tools/compiler COMPILER DEPENDS tools fuzz kernels adapters models driver dispatch LINKS CLI11::CLI11)
