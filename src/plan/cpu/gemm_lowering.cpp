@@ -58,7 +58,7 @@ Operand GemmLowering::operand(const ir::View& view, bool depth_is_last) const {
       valid = extent;
       return;
     }
-    valid = min(extent, size - start);
+    valid = l_.bounds_.is_never_less(start + extent, size) ? size - start : min(extent, size - start);
     if (!l_.bounds_.is_never_less(size, start)) valid = max(valid, l_.number(0));
   };
   describe(out.width_dim, out.width_start, out.width_stride, out.width_valid);

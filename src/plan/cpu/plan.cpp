@@ -2,6 +2,7 @@
 
 #include "plan/cpu/expand_math.h"
 #include "plan/cpu/lowering.h"
+#include "transform/pass.h"
 
 namespace tilewright::plan::cpu {
 
@@ -13,6 +14,12 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
   CpuPlan out;
   out.planned = ir::clone(tile);
   out.planned.phase = ir::Phase::Planned;
+  if (options.fuse) {
+    std::vector<transform::Note> notes;
+    const transform::PassOptions passes{.plant = options.plant, .disabled = options.disabled_passes, .verify = options.verify};
+    if (Status done = run_passes(out.planned, passes, notes); !done) return std::unexpected(done.error());
+    for (transform::Note& note : notes) out.facts.push_back({std::move(note.what), std::move(note.why), note.location});
+  }
   out.vector.name = tile.name;
   out.vector.phase = ir::Phase::Vector;
   out.vector.texts = tile.texts;

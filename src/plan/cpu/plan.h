@@ -25,9 +25,11 @@ struct Fact {
 
 struct Options {
   Plant plant;
-  bool fuse = true;  ///< forward copies into gemm, join k-steps and row loops
-  bool micro_kernels = true;
-  bool share_panels = true;  ///< pack operands once, in a launch of their own
+  bool fuse = true;           ///< run the target-neutral passes: forward copies into gemm, join k-steps
+  bool micro_kernels = true;  ///< gemm by register tiles
+  bool share_panels = true;   ///< pack operands once, in a launch of their own
+  bool verify = false;        ///< check the structure of both kernels (tests)
+  std::vector<std::string> disabled_passes;
 };
 
 struct CpuPlan {
