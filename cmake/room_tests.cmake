@@ -1,10 +1,11 @@
 # One test binary per room; a folder without tests is skipped.
-foreach(room base layout ir lang target interp analysis transform plan/cpu plan/gpu runtime runtime/abi runtime/cuda cache driver fuzz kernels measure
+foreach(room base layout ir lang target interp analysis transform plan/cpu runtime runtime/abi runtime/cuda cache driver fuzz kernels measure
              candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench dispatch adapters models tools)
   string(REPLACE "/" "_" id ${room})
   tw_room_test(${room} LINKS tw_${id})
 endforeach()
-tw_room_test(codegen/cuda LINKS tw_codegen_cuda)
+tw_room_test(codegen/cuda LINKS tw_codegen_cuda tw_plan_gpu tw_interp tw_lang tw_runtime)
+tw_room_test(plan/gpu LINKS tw_plan_gpu tw_interp tw_lang tw_runtime)
 if(TILEWRIGHT_COMPILER)
   foreach(room codegen/llvm codegen/cpu)
     string(REPLACE "/" "_" id ${room})
@@ -37,4 +38,4 @@ file(GLOB device_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/device/*.
 add_executable(device_runner EXCLUDE_FROM_ALL ${device_sources})
 target_compile_options(device_runner PRIVATE ${TW_WARNINGS})
 target_include_directories(device_runner PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(device_runner PRIVATE tw_interp tw_plan_gpu tw_codegen_cuda tw_runtime_cuda)
+target_link_libraries(device_runner PRIVATE tw_interp tw_lang tw_plan_gpu tw_codegen_cuda tw_runtime_cuda tw_runtime)

@@ -1,0 +1,199 @@
+// Lowers one grid of a tile kernel to one thread program. Shared by the files lower_*.cpp; nothing outside the folder
+// includes it.
+//
+// A fragment lives in registers under a Distribution; a shared tile (or a fragment used in ways registers cannot serve)
+// lives in shared memory. Every tile operation is emitted for the `group`: the threads that compute (the whole block,
+// or the consumer warpgroups of the Hopper form). Shared memory hazards between operations are tracked per buffer and
+// closed by barriers.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "plan/cpu/arguments.h"
+#include "plan/gpu/distribution.h"
+#include "plan/gpu/index_emitter.h"
+#include "plan/gpu/plan.h"
+
+namespace tilewright::plan::gpu {
+
+using ir::thread::Compare;
+using ir::thread::Reg;
+using ir::thread::Space;
+using ir::thread::Width;
+
+struct Unsupported {
+  Diagnostic diagnostic;
+};
+[[noreturn]] void unsupported(const Location& location, std::string what);
+
+Scalar register_type(DType dtype);  ///< how a value of this dtype is computed with: s32, u32, s64, u64, f32, f64, pred
+Scalar memory_type(DType dtype);    ///< how it lies in memory: b8 … b64
+Scalar number_type(DType dtype);    ///< the dtype itself as an instruction type
+
+/// A tile in shared memory. Panels: columns in blocks of `panel` elements, each panel all rows × 128 bytes, 128-byte
+/// swizzle.
+struct SharedTile {
+  int offset = 0;     ///< bytes from the base
+  int64_t pitch = 0;  ///< elements from row to row (linear form)
+  bool has_panels = false;
+  int panel = 0;  ///< elements
+  Operand base;   ///< address of the tile (stage included) when it lies in a ring
+};
+
+struct Fragment {
+  Distribution distribution;
+  std::vector<Reg> registers;
+};
+
+/// An evaluated coordinate tuple of a buffer.
+using Coordinates = std::vector<Affine>;
+
+class Lowering {
+ public:
+  Lowering(const ir::Kernel& tile, const ir::Op& grid, const cpu::Arguments& arguments, const ir::Kernel& slots,
+           const runtime::Recipe& recipe, const target::Gpu& gpu, const Options& options, std::string name,
+           std::vector<Fact>& facts);
+
+  /// The portable form: all threads do everything. Fills `launch`'s grid, threads and shared bytes.
+  ir::thread::Program portable(runtime::Launch& launch);
+  /// The Hopper form, or the reason why this grid has none.
+  std::optional<ir::thread::Program> hopper(runtime::Launch& launch, std::string& why_not);
+
+ private:
+  friend class HopperForm;
+
+  // ---- set-up (lowering.cpp)
+  void declare_parameters();
+  void begin_group(Operand thread, int threads, int barrier);
+  void bind_arguments();
+  void assign_layouts(const std::function<std::optional<Distribution>(const ir::Op&, const ir::Value*)>& seed);
+  void allocate_shared();
+  void allocate_fragments();
+  int reserve_shared(int64_t bytes, int alignment, const Location& location);
+  const ir::Region& block_region() const { return *grid_.regions[0]; }
+  bool propagate(const ir::Op& op);
+  const Distribution* distribution_of(const ir::Value* buffer) const;
+  bool in_registers(const ir::Value* buffer) const { return layouts_.contains(buffer); }
+  void collect(const ir::Region& region);
+  void fact(std::string what, std::string why, const Location& location) {
+    facts_.push_back({std::move(what), std::move(why), location});
+  }
+
+  // ---- control (lower_control.cpp)
+  void region(const ir::Region& region);
+  void op(const ir::Op& op);
+  void for_loop(const ir::Op& op);
+  void pipelined(const ir::Op& op);
+  void while_loop(const ir::Op& op);
+  void if_else(const ir::Op& op);
+  void loop_over(const ir::Op& op, Operand lo, Operand hi, Operand step);
+  void enter_loop(const ir::Region& body);
+
+  // ---- hazards
+  void reads(const ir::Value* buffer);
+  void writes(const ir::Value* buffer);
+  void barrier();
+  bool is_tracked(const ir::Value* buffer) const;
+
+  // ---- elements (lower_elements.cpp)
+  void parallel(const ir::Op& op);
+  void parallel_body(const ir::Op& op, const Distribution& iteration, bool assume_guards);
+  void element_region(const ir::Region& region);
+  void element_op(const ir::Op& op);
+  void scalar_op(const ir::Op& op);
+  Operand operand(const ir::Value* v);
+  void define(const ir::Value* v, Operand x) { values_[v] = x; }
+  Operand constant(DType dtype, const ir::ConstantAttributes& a);
+  Operand unary(ir::UnaryOp op, DType dtype, DType result, Operand x);
+  Operand binary(ir::BinaryOp op, DType dtype, Operand x, Operand y);
+  Operand compare(ir::CompareOp op, DType dtype, Operand x, Operand y);
+  Operand cast(DType from, DType to, Operand x);
+  Operand rounded(DType dtype, Operand x);     ///< to a storage float and back
+  Operand normalised(DType dtype, Operand x);  ///< narrow integers wrapped to their width
+  Operand identity_select(Operand predicate, DType dtype, Operand yes, Operand no);
+  /// Moves a fragment to shared memory and back.
+  Fragment to_shared(const ir::Value* v, const Location& location);
+  void from_shared(const ir::Value* v, Fragment fragment);
+  std::optional<Operand> uniform_truth(const ir::Op& parallel);
+
+  // ---- memory (lower_memory.cpp)
+  void fill(const ir::Op& op);
+  void copy(const ir::Op& op);
+  void atomic_tile(const ir::Op& op);
+  Operand load(const ir::Value* buffer, const Coordinates& at, Operand oob, Operand guard);
+  void store(const ir::Value* buffer, const Coordinates& at, Operand x, Operand guard);
+  Operand atomic(const ir::Value* buffer, ir::AtomicKind kind, const Coordinates& at, Operand x, Operand guard);
+  Operand global_address(int tensor, const Coordinates& at, int& immediate);
+  Operand shared_address(const SharedTile& tile, const ir::Type& type, const Coordinates& at, int& immediate);
+  Operand inside(const ir::Value* buffer, const Coordinates& at);
+  Operand from_memory(DType dtype, Reg raw);
+  Operand to_memory(DType dtype, Operand x);
+  Coordinates view_coordinates(const ir::View& view, const Coordinates& kept);
+  Operand extent(const ir::Value* buffer, int dim);
+  Operand pointer(int tensor);
+  void for_elements(const std::vector<int64_t>& extents, const Distribution* distribution,
+                    const std::function<void(const Coordinates&, int, Operand)>& body);
+  std::vector<int64_t> static_extents(const ir::View& view, const Location& location);
+  bool is_whole(const ir::View& view) const;
+  Operand combine(ir::ReduceKind kind, DType dtype, Operand a, Operand b);
+  Operand reduce_input(ir::ReduceKind kind, DType dtype, Operand x);
+  Operand identity(ir::ReduceKind kind, DType dtype);
+
+  // ---- reductions (lower_reduce.cpp)
+  void reduce(const ir::Op& op);
+  void reduce_registers(const ir::ReduceAttributes& a, const Fragment& src, const Location& location);
+  void reduce_arg(const ir::Op& op);
+  void scan(const ir::Op& op);
+  void arrive_last(const ir::Op& op);
+  Operand shuffled(Operand x, int lane_mask);
+
+  // ---- gemm (lower_gemm.cpp)
+  void gemm(const ir::Op& op);
+  void gemm_simt(const ir::GemmAttributes& a, const Location& location);
+  void gemm_mma(const ir::GemmAttributes& a, const Location& location);
+  bool uses_mma(const ir::GemmAttributes& a) const;
+
+  Operand thread_coordinate(const Distribution& d, int dim);
+  Operand owns(const Distribution& d);  ///< true for one replica of each element
+  Operand valid(const Distribution& d, int r);
+
+  const ir::Kernel& tile_;
+  const ir::Op& grid_;
+  const cpu::Arguments& arguments_;
+  const ir::Kernel& slots_;
+  const runtime::Recipe& recipe_;
+  const target::Gpu& gpu_;
+  const Options& options_;
+  std::vector<Fact>& facts_;
+  Builder b_;
+  IndexEmitter index_;
+
+  Operand thread_ = 0;  ///< index within the group
+  int threads_ = 0;
+  int barrier_ = 0;
+  int warps_m_ = 1, warps_n_ = 1;
+  Reg shared_base_;
+  int shared_bytes_ = 0;
+  int first_slot_param_ = 0;
+  std::vector<const ir::Op*> ops_;  ///< every op of the grid, in order
+  std::unordered_map<const ir::Value*, Distribution> layouts_;
+  std::unordered_map<const ir::Value*, Fragment> fragments_;
+  std::unordered_map<const ir::Value*, SharedTile> shared_;
+  std::unordered_map<const ir::Value*, std::vector<Reg>> variables_;  ///< var and local buffers
+  std::unordered_map<const ir::Value*, Operand> values_;
+  std::unordered_set<const ir::Value*> written_globals_, read_globals_;
+  std::unordered_set<const ir::Value*> pending_writes_, pending_reads_;
+  std::unordered_set<const ir::Value*> unrounded_;               ///< narrow fragments whose readers round
+  std::unordered_map<const ir::Value*, uint64_t> element_uses_;  ///< parallel variables a value depends on, as bits
+  const ir::Op* parallel_ = nullptr;
+  const Distribution* iteration_ = nullptr;
+  std::vector<int> iteration_offsets_;
+  Operand iteration_guard_ = 1;
+  bool assume_guards_ = false;
+};
+
+}  // namespace tilewright::plan::gpu

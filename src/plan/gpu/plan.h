@@ -1,0 +1,45 @@
+// From a tile kernel to everything a CUDA device needs to run it: thread programs, a launch recipe, and the reasons.
+//
+// Guarantees: a pure function of kernel, target and options; accesses stay inside their buffers; every choice is one
+// Fact. A construct with no lowering is an E2101 that names it. Does not do: PTX, assembling, timing, tuning.
+//
+// Parameters of a generated kernel, in this order: one pointer per tensor and then per workspace (0 when an optional
+// tensor is absent), one 64-bit integer per slot of the recipe, one tensor map per entry of the launch's `tensor_maps`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/plant.h"
+#include "ir/ir.h"
+#include "ir/thread_program.h"
+#include "runtime/recipe.h"
+#include "target/gpu.h"
+
+namespace tilewright::plan::gpu {
+
+/// One decision, for `--explain`.
+struct Fact {
+  std::string what;
+  std::string why;
+  Location location;
+};
+
+struct Options {
+  Plant plant;
+  bool tensor_cores = true;  ///< mma.sync and wgmma
+  bool hopper = true;        ///< the copy engine, wgmma and roles, where the target has them
+  bool async_copies = true;  ///< cp.async
+  bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
+};
+
+struct GpuPlan {
+  std::vector<ir::thread::Program> programs;  ///< one per launch, in the recipe's order
+  runtime::Recipe recipe;
+  std::vector<Fact> facts;
+};
+
+Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& options = {});
+
+}  // namespace tilewright::plan::gpu

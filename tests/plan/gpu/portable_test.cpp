@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "plan/gpu/run_on_interpreter.h"
+
+namespace tilewright::plan::gpu {
+namespace {
+
+const char* kMatmul = R"(
+kernel mm(A: T[M, K], B: T[K, N]) -> (C: T[M, N])
+  param T: dtype = f32 in {f16, bf16, f32}
+  param block_M = 32
+  param block_N = 32
+  param block_K = 16
+{
+  grid (bx: ceildiv(N, block_N), by: ceildiv(M, block_M)) threads(128) {
+    A_s = shared T[block_M, block_K]
+    B_s = shared T[block_K, block_N]
+    acc = fragment f32[block_M, block_N]
+    clear(acc)
+    for k in pipelined(ceildiv(K, block_K), 2) {
+      copy(A[by*block_M :+ block_M, k*block_K :+ block_K], A_s)
+      copy(B[k*block_K :+ block_K, bx*block_N :+ block_N], B_s)
+      gemm(A_s, B_s, acc)
+    }
+    acc = max(acc, 0)
+    copy(acc, C[by*block_M :+ block_M, bx*block_N :+ block_N])
+  }
+}
+)";
+
+GpuCase matmul(DType dtype, int64_t m, int64_t n, int64_t k) {
+  GpuCase c{
+      kMatmul, "mm", {}, {integers(dtype, {m, k}, 1), integers(dtype, {k, n}, 2), integers(dtype, {m, n}, 3)}, {}};
+  c.configuration.params["T"] = dtype;
+  return c;
+}
+
+const target::Gpu kA100 = *target::parse_gpu("sm_80");
+
+TEST(Portable, MatmulOfEveryTypeAtOddExtents) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    EXPECT_EQ(run_case(matmul(dtype, 65, 50, 40), kA100), "") << name(dtype);
+    EXPECT_EQ(run_case(matmul(dtype, 1, 1, 1), kA100), "") << name(dtype);
+    EXPECT_EQ(run_case(matmul(dtype, 64, 32, 0), kA100), "") << name(dtype);
+    EXPECT_EQ(run_case(matmul(dtype, 37, 70, 33), kA100, {.tensor_cores = false}), "") << name(dtype);
+  }
+}
+
+TEST(Portable, RowsAndColumnsReduceAndBroadcast) {
+  const char* text = R"(
+kernel rows(X: f32[M, N]) -> (Y: f32[M, N], S: f32[M], C: f32[N])
+  param block_M = 16
+  param block_N = 48
+{
+  grid (b: 1) threads(64) {
+    x = fragment f32[block_M, block_N]
+    s = fragment f32[block_M]
+    c = fragment f32[block_N]
+    copy(X[0 :+ block_M, 0 :+ block_N], x)
+    reduce_sum(x, s, dim = 1)
+    reduce_max(x, c, dim = 0)
+    for i, j in parallel(block_M, block_N) { x[i, j] = x[i, j] * 2 + s[i] }
+    copy(x, Y[0 :+ block_M, 0 :+ block_N])
+    copy(s, S[0 :+ block_M])
+    copy(c, C[0 :+ block_N])
+  }
+}
+)";
+  GpuCase c{text,
+            "rows",
+            {},
+            {integers(DType::F32, {16, 48}, 1), integers(DType::F32, {16, 48}, 2), integers(DType::F32, {16}, 3),
+             integers(DType::F32, {48}, 3)},
+            {}};
+  EXPECT_EQ(run_case(c, kA100), "");
+}
+
+TEST(Portable, SoftmaxOfRows) {
+  const char* text = R"(
+kernel softmax(X: f32[M, N]) -> (Y: f32[M, N])
+  param block_N = 64
+{
+  grid (b: M) threads(64) {
+    x = fragment f32[1, block_N]
+    m = fragment f32[1]
+    s = fragment f32[1]
+    copy(X[b :+ 1, 0 :+ block_N], x, oob = -inf)
+    reduce_max(x, m, dim = 1)
+    x = exp2((x - m[:, *]) * 1.442695)
+    reduce_sum(x, s, dim = 1)
+    x = x / s[:, *]
+    copy(x, Y[b :+ 1, 0 :+ block_N])
+  }
+}
+)";
+  GpuCase c{text, "softmax", {}, {integers(DType::F32, {5, 50}, 1), integers(DType::F32, {5, 50}, 2)}, {}, 1e-5};
+  EXPECT_EQ(run_case(c, kA100), "");
+}
+
+TEST(Portable, AttentionOfTheDesign) {
+  std::ifstream file(TW_SOURCE_DIR "/kernels/attention.tile");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const bool causal : {true, false}) {
+    GpuCase c{text.str(), "attention", {}, {}, {0.125}, 2e-2};
+    c.configuration.params["causal"] = causal;
+    c.configuration.params["block_M"] = int64_t{96};
+    c.configuration.params["block_N"] = int64_t{64};
+    c.configuration.dims["D"] = 32;
+    c.arrays = {integers(DType::BF16, {1, 70, 2, 32}, 1), integers(DType::BF16, {1, 90, 1, 32}, 2),
+                integers(DType::BF16, {1, 90, 1, 32}, 3), integers(DType::BF16, {1, 70, 2, 32}, 4)};
+    EXPECT_EQ(run_case(c, kA100), "") << causal;
+    EXPECT_EQ(run_case(c, kA100, {.tensor_cores = false}), "") << causal;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::plan::gpu
