@@ -143,6 +143,14 @@ TEST(Abi, PlansDescribeTheirArguments) {
   tw_device_close(device);
 }
 
+// python/tilewright.py over this library; its own tests print what failed.
+TEST(Abi, PythonCallsKernels) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "needs python3";
+  const std::string command = "TILEWRIGHT_LIBRARY=" TW_RUNTIME_LIBRARY " TW_ADD_TWK=" + write_kernel() +
+                              " python3 " TW_SOURCE_DIR "/tests/python/tilewright_test.py -q 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+
 // The shared library stands alone: it exports the C ABI only and needs nothing but libc.
 TEST(Abi, TheSharedLibraryExportsOnlyTheAbi) {
   void* const library = dlopen(TW_RUNTIME_LIBRARY, RTLD_NOW | RTLD_LOCAL);
