@@ -1,0 +1,38 @@
+# tilewright_add_kernel(<target> SOURCE <file.tile> KERNEL <name> [TARGET <target>] [PARAMS <name=value>...]
+#                       [DIMS <name=value>...] [ARGUMENTS <argument of `tilewright build`>...])
+#
+# Compiles a kernel ahead of time with `tilewright build` into a static library <target> with the header <name>.h; programs
+# that link it need the run-time library only. TARGET is "cpu:x86-64-v3" unless given.
+function(tilewright_add_kernel target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "SOURCE;KERNEL;TARGET" "PARAMS;DIMS;ARGUMENTS")
+  if(NOT ARG_SOURCE OR NOT ARG_KERNEL)
+    message(FATAL_ERROR "tilewright_add_kernel(${target}): SOURCE and KERNEL are needed")
+  endif()
+  if(TARGET tilewright::tilewright)
+    set(command tilewright::tilewright)
+  elseif(TARGET tilewright)
+    set(command tilewright)
+  else()
+    message(FATAL_ERROR "tilewright_add_kernel(${target}): the tilewright command is not installed")
+  endif()
+  if(NOT ARG_TARGET)
+    set(ARG_TARGET cpu:x86-64-v3)
+  endif()
+  get_filename_component(source ${ARG_SOURCE} ABSOLUTE)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}.tilewright)
+  set(options --kernel ${ARG_KERNEL} --target ${ARG_TARGET} --out ${folder} ${ARG_ARGUMENTS})
+  foreach(parameter IN LISTS ARG_PARAMS)
+    list(APPEND options --param ${parameter})
+  endforeach()
+  foreach(dim IN LISTS ARG_DIMS)
+    list(APPEND options --dim ${dim})
+  endforeach()
+  add_custom_command(OUTPUT ${folder}/${ARG_KERNEL}.o ${folder}/${ARG_KERNEL}.h
+                     COMMAND ${command} build ${source} ${options}
+                     DEPENDS ${source} COMMENT "Compiling kernel ${ARG_KERNEL} for ${ARG_TARGET}" VERBATIM)
+  add_library(${target} STATIC ${folder}/${ARG_KERNEL}.o ${folder}/${ARG_KERNEL}.h)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+  set_source_files_properties(${folder}/${ARG_KERNEL}.o PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  target_include_directories(${target} INTERFACE ${folder})
+  target_link_libraries(${target} INTERFACE tilewright::runtime)
+endfunction()

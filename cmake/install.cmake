@@ -1,0 +1,48 @@
+# What is installed, and the packages: a relocatable tar.gz and a .deb. Components: Runtime (library, headers, CMake files)
+# and Command (the command, the compiler module, the Python file, kernel sources).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(TW_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
+
+install(TARGETS tilewright_runtime tilewright_runtime_static EXPORT tilewright-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime NAMELINK_COMPONENT Runtime
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime)
+install(DIRECTORY include/tilewright DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Runtime FILES_MATCHING PATTERN "*.h")
+install(EXPORT tilewright-targets NAMESPACE tilewright:: DESTINATION ${TW_CMAKE_DIR} COMPONENT Runtime)
+configure_package_config_file(cmake/tilewrightConfig.cmake.in tilewrightConfig.cmake INSTALL_DESTINATION ${TW_CMAKE_DIR})
+write_basic_package_version_file(tilewrightConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tilewrightConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tilewrightConfigVersion.cmake
+              cmake/TilewrightAddKernel.cmake
+        DESTINATION ${TW_CMAKE_DIR} COMPONENT Runtime)
+include(cmake/TilewrightAddKernel.cmake)
+
+if(TARGET tilewright)
+  install(TARGETS tilewright RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Command)
+endif()
+if(TARGET tilewright-jit)
+  install(TARGETS tilewright-jit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Command)
+endif()
+if(TARGET tilewright_library)
+  install(TARGETS tilewright_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Command)
+endif()
+if(NOT TILEWRIGHT_RUNTIME_ONLY)
+  install(FILES python/tilewright.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tilewright/python COMPONENT Command)
+  install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/tilewright COMPONENT Command FILES_MATCHING PATTERN "*.tile")
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Runtime)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_PACKAGE_NAME tilewright)
+  set(CPACK_PACKAGE_VENDOR "Tilewright")
+  set(CPACK_PACKAGE_CONTACT "tilewright@localhost")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Tile kernels, compiled in milliseconds, and the evidence on whether to ship them")
+  set(CPACK_PACKAGE_FILE_NAME tilewright-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+  set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+  set(CPACK_GENERATOR TGZ DEB)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
+  set(CPACK_DEB_COMPONENT_INSTALL OFF)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+  include(CPack)
+endif()

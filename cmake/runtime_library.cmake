@@ -1,0 +1,18 @@
+# The run-time library: the C ABI only, nothing but libc below it. The archive is for programs that link everything
+# themselves.
+target_compile_definitions(tw_runtime_abi PRIVATE TW_VERSION_TEXT="${PROJECT_VERSION}")
+set(runtime_objects $<TARGET_OBJECTS:tw_runtime> $<TARGET_OBJECTS:tw_runtime_abi>)
+add_library(tilewright_runtime SHARED ${runtime_objects})
+target_link_options(tilewright_runtime PRIVATE -static-libstdc++ -static-libgcc -Wl,-Bsymbolic
+                    -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
+set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1
+                      LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
+add_library(tilewright_runtime_static STATIC ${runtime_objects})
+set_target_properties(tilewright_runtime_static PROPERTIES OUTPUT_NAME tilewright_runtime)
+foreach(name runtime runtime_static)
+  set(library tilewright_${name})
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${name})
+  target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${library} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  add_library(tilewright::${name} ALIAS ${library})
+endforeach()

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# usage: outside.sh find_package|fetch_content <source> <build>
+# Builds tests/project/outside against the installed run-time library, or with Tilewright's sources as a part of it, and
+# runs its two programs.
+set -euo pipefail
+way=$1 source=$2 build=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+arguments=(-DWAY="$way" -DTILEWRIGHT_SOURCE="$source")
+if [ "$way" = find_package ]; then
+  cmake --install "$build" --component Runtime --prefix "$work/first" >/dev/null
+  mv "$work/first" "$work/moved"  # an installation is relocatable
+  arguments+=(-DCMAKE_PREFIX_PATH="$work/moved")
+fi
+cmake -S "$source/tests/project/outside" -B "$work/build" "${arguments[@]}" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --build "$work/build" -j2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+for program in shared_c static_c shared_cpp; do
+  "$work/build/$program"
+done
+if ldd "$work/build/static_c" | grep -E 'tilewright|LLVM'; then
+  echo "static_c must not need a library of ours"
+  exit 1
+fi
