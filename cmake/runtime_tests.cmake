@@ -4,7 +4,7 @@ foreach(kernel add_kernel writable_kernel outside_kernel)
   target_include_directories(tw_test_${kernel} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_compile_options(tw_test_${kernel} PRIVATE -O2 -g -fPIC -fno-sanitize=all -fno-stack-protector -fno-builtin)
   string(TOUPPER ${kernel} upper)
-  foreach(test runtime_test runtime_abi_test)
+  foreach(test runtime_test runtime_abi_test aot_test)
     target_compile_definitions(${test} PRIVATE TW_${upper}="$<TARGET_OBJECTS:tw_test_${kernel}>")
     add_dependencies(${test} tw_test_${kernel})
   endforeach()
@@ -25,3 +25,7 @@ target_sources(runtime_abi_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/runtime/abi/
 target_compile_definitions(runtime_abi_test PRIVATE TW_RUNTIME_LIBRARY="$<TARGET_FILE:tilewright_runtime>")
 target_link_libraries(runtime_abi_test PRIVATE ${CMAKE_DL_LIBS})
 add_dependencies(runtime_abi_test tilewright_runtime)
+
+target_compile_definitions(aot_test PRIVATE TW_RUNTIME_ARCHIVE="$<TARGET_FILE:tilewright_runtime_static>"
+                           TW_SANITIZE_FLAGS="$<$<BOOL:${TILEWRIGHT_SANITIZE}>:-fsanitize=address,undefined>")
+add_dependencies(aot_test tilewright_runtime_static)
