@@ -32,7 +32,7 @@ class Binder {
   Binder(const Recipe& recipe, const tw_arguments& arguments, Binding& binding)
       : recipe_(recipe), arguments_(arguments), binding_(binding), tensor_count_(recipe.tensors.size()) {}
 
-  bool bind(tw_device_kind device) {
+  [[gnu::flatten]] bool bind(tw_device_kind device) {
     if (!check_counts()) return false;
     for (size_t i = 0; i < tensor_count_; ++i) {
       if (!read_tensor(i, device)) return false;
@@ -58,7 +58,7 @@ class Binder {
   Status result(bool bound) { return bound ? Status() : std::unexpected(std::move(failure_)); }
 
  private:
-  bool refuse(Failure failure) {
+  [[gnu::cold, gnu::noinline]] bool refuse(Failure failure) {
     failure_ = std::move(failure);
     return false;
   }
