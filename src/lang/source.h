@@ -20,6 +20,9 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
 class Source {
  public:
+  /// A source of one file that was not parsed from text (lang/embedded.h).
+  explicit Source(std::shared_ptr<const File> file) : files_{std::move(file)} {}
+
   /// Kernels of the main file first, then of its imports.
   std::vector<std::string> kernel_names() const;
   const KernelSyntax* find_kernel(std::string_view name) const;
@@ -32,6 +35,7 @@ class Source {
   std::string render(const Diagnostic& diagnostic) const;
 
  private:
+  Source() = default;
   friend Result<Source> parse_source(std::string_view, std::string, const ReadFile&);
   std::vector<std::shared_ptr<const File>> files_;
 };
