@@ -1,0 +1,173 @@
+#include "driver/check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/narrow_float.h"
+
+namespace tilewright::driver {
+namespace {
+
+template <typename T>
+double read(const HostTensor& tensor, int64_t i) {
+  T v;
+  std::memcpy(&v, tensor.data.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return static_cast<double>(v);
+}
+
+uint16_t read_code(const HostTensor& tensor, int64_t i) {
+  return bytes(tensor.dtype) == 1 ? static_cast<uint16_t>(tensor.as<uint8_t>()[i]) : tensor.as<uint16_t>()[i];
+}
+
+std::string position(const HostTensor& tensor, int64_t i) {
+  std::vector<int64_t> at(tensor.shape.size());
+  for (size_t d = at.size(); d-- > 0;) at[d] = i % tensor.shape[d], i /= tensor.shape[d];
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+interp::Call interpreter_call(const ir::Kernel& kernel, Arrays& arrays) {
+  interp::Call call;
+  size_t position = 0;
+  for (const ir::TensorArgument& tensor : kernel.tensors) {
+    interp::TensorRef ref{.dtype = tensor.buffer->type.dtype};
+    if (tensor.direction != ir::Direction::Workspace) {
+      HostTensor& array = arrays.tensors[position];
+      ref.shape = array.shape;
+      ref.data = arrays.present[position] ? array.data.data() : nullptr;
+      ++position;
+    }
+    call.tensors.push_back(std::move(ref));
+  }
+  call.scalars = arrays.scalars;
+  return call;
+}
+
+struct Comparison {
+  bool matches;
+  bool tainted;
+  double error;
+  double ratio;
+};
+
+/// NaN matches NaN and infinities match themselves; otherwise within the bound.
+Comparison compare_real(double got, double want, double bound) {
+  if (!(bound < std::numeric_limits<double>::infinity())) return {true, true, 0, 0};
+  if (std::isnan(want) || std::isnan(got)) return {std::isnan(want) && std::isnan(got), false, 0, 0};
+  if (got == want) return {true, false, 0, 0};
+  const double error = std::fabs(got - want);
+  if (!std::isfinite(error)) return {false, false, error, error};
+  return {error <= bound, false, error, bound > 0 ? error / bound : std::numeric_limits<double>::infinity()};
+}
+
+OutputCheck compare_output(const std::string& name, const HostTensor& got, const interp::Column& want) {
+  OutputCheck out{.argument = name, .elements = got.numel()};
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    Comparison c{};
+    double wanted = 0;
+    if (want.is_real()) {
+      wanted = want.real_at(i);
+      c = compare_real(element(got, i), wanted, want.bound_at(i));
+    } else {
+      int64_t bits = 0;
+      wanted = static_cast<double>(want.integer_at(i));
+      std::memcpy(&bits, got.data.data() + i * bytes(got.dtype), static_cast<size_t>(bytes(got.dtype)));
+      int64_t wanted_bits = 0;
+      const int64_t v = want.integer_at(i);
+      std::memcpy(&wanted_bits, &v, static_cast<size_t>(bytes(got.dtype)));
+      c = {bits == wanted_bits || want.taint_at(i), want.taint_at(i), std::fabs(element(got, i) - wanted), 0};
+    }
+    out.tainted += c.tainted;
+    out.worst_error = std::max(out.worst_error, c.error);
+    out.worst_ratio = std::max(out.worst_ratio, c.ratio);
+    if (!c.matches && out.mismatches++ == 0) {
+      out.first_mismatch = fmt::format("{}{} is {:.9g}, expected {:.9g} within {:.3g}", name, position(got, i),
+                                       element(got, i), wanted, want.is_real() ? want.bound_at(i) : 0.0);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+double element(const HostTensor& tensor, int64_t i) {
+  switch (tensor.dtype) {
+    case DType::Bool:
+    case DType::U8: return read<uint8_t>(tensor, i);
+    case DType::I8: return read<int8_t>(tensor, i);
+    case DType::I16: return read<int16_t>(tensor, i);
+    case DType::I32: return read<int32_t>(tensor, i);
+    case DType::I64: return read<int64_t>(tensor, i);
+    case DType::U16: return read<uint16_t>(tensor, i);
+    case DType::U32: return read<uint32_t>(tensor, i);
+    case DType::U64: return read<uint64_t>(tensor, i);
+    case DType::F32: return read<float>(tensor, i);
+    case DType::F64: return read<double>(tensor, i);
+    case DType::F16: return decode_narrow(read_code(tensor, i), kF16);
+    case DType::BF16: return decode_narrow(read_code(tensor, i), kBf16);
+    case DType::E4M3: return decode_narrow(read_code(tensor, i), kE4m3);
+    case DType::E5M2: return decode_narrow(read_code(tensor, i), kE5m2);
+  }
+  return 0;
+}
+
+bool CheckReport::passed() const {
+  for (const Diagnostic& finding : findings) {
+    if (finding.severity == Severity::Error) return false;
+  }
+  for (const OutputCheck& output : outputs) {
+    if (output.mismatches > 0) return false;
+  }
+  return true;
+}
+
+Result<CheckReport> check_results(const ir::Kernel& kernel, const Arrays& arrays, const Arrays& computed) {
+  Arrays checked = arrays;
+  auto program = interp::run(kernel, interpreter_call(kernel, checked), {.mode = interp::Mode::Values, .check = true});
+  if (!program) return std::unexpected(program.error());
+  Arrays bounded = arrays;
+  auto oracle = interp::run(kernel, interpreter_call(kernel, bounded), {.mode = interp::Mode::Bounded});
+  if (!oracle) return std::unexpected(oracle.error());
+  CheckReport report{.findings = std::move(program->findings),
+                     .inconclusive = oracle->inconclusive,
+                     .printed = std::move(program->printed)};
+  size_t position = 0;
+  for (size_t i = 0; i < kernel.tensors.size(); ++i) {
+    const ir::TensorArgument& tensor = kernel.tensors[i];
+    if (tensor.direction == ir::Direction::Workspace) continue;
+    const size_t at = position++;
+    if (tensor.direction == ir::Direction::In || report.inconclusive) continue;
+    report.outputs.push_back(compare_output(tensor.buffer->name, computed.tensors[at], oracle->expected[i].elements));
+  }
+  return report;
+}
+
+OutputCheck compare_with(const std::string& argument, const HostTensor& got, const HostTensor& want) {
+  static constexpr double kTolerance[] = {1e-12, 1e-5, 1e-2, 1e-3, 0.1};
+  double tolerance = 0;
+  switch (got.dtype) {
+    case DType::F64: tolerance = kTolerance[0]; break;
+    case DType::F32: tolerance = kTolerance[1]; break;
+    case DType::BF16: tolerance = kTolerance[2]; break;
+    case DType::F16: tolerance = kTolerance[3]; break;
+    case DType::E4M3:
+    case DType::E5M2: tolerance = kTolerance[4]; break;
+    default: break;
+  }
+  OutputCheck out{.argument = argument, .elements = got.numel()};
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const double wanted = element(want, i);
+    const Comparison c = compare_real(element(got, i), wanted, tolerance * std::max(1.0, std::fabs(wanted)));
+    out.worst_error = std::max(out.worst_error, c.error);
+    out.worst_ratio = std::max(out.worst_ratio, c.ratio);
+    if (!c.matches && out.mismatches++ == 0) {
+      out.first_mismatch = fmt::format("{}{} is {:.9g}, expected {:.9g} (tolerance {:g} relative)", argument,
+                                       position(got, i), element(got, i), wanted, tolerance);
+    }
+  }
+  return out;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,72 @@
+#include "tools/compiler/kernel_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace tilewright::tools {
+
+void KernelOptions::add_to(CLI::App& app) {
+  app.add_option("FILE", file, "A .tile file")->required();
+  app.add_option("--kernel", kernel, "Which kernel of the file (needed when it has several)");
+  app.add_option("--dim", dims, "Sizes: M=1000,N=777 (else from --in files, else the kernel's example)");
+  app.add_option("--param", params, "Parameters: block_M=64,T=f16");
+  app.add_option("--target", target, "cpu, or a level: cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4")
+      ->capture_default_str();
+}
+
+Result<std::map<std::string, std::string>> parse_assignments(const std::vector<std::string>& texts,
+                                                             const char* option) {
+  std::map<std::string, std::string> out;
+  for (const std::string& text : texts) {
+    size_t begin = 0;
+    while (begin <= text.size()) {
+      size_t end = text.find(',', begin);
+      if (end == std::string::npos) end = text.size();
+      const std::string piece = text.substr(begin, end - begin);
+      const size_t equals = piece.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return fail(DiagnosticCode::E1804, fmt::format("{}: '{}' is not NAME=VALUE", option, piece),
+                    fmt::format("write {} NAME=VALUE", option));
+      }
+      out[piece.substr(0, equals)] = piece.substr(equals + 1);
+      begin = end + 1;
+    }
+  }
+  return out;
+}
+
+Result<int64_t> parse_size(const std::string& name, const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(DiagnosticCode::E1804, fmt::format("--dim {}: '{}' is not a whole number", name, text),
+                "write --dim M=1000,N=777");
+  }
+  return value;
+}
+
+Result<driver::KernelRequest> KernelOptions::request() const {
+  driver::KernelRequest out{.path = file, .kernel = kernel};
+  auto sizes = parse_assignments(dims, "--dim");
+  if (!sizes) return std::unexpected(sizes.error());
+  for (const auto& [name, text] : *sizes) {
+    auto size = parse_size(name, text);
+    if (!size) return std::unexpected(size.error());
+    out.dims[name] = *size;
+  }
+  auto settings = parse_assignments(params, "--param");
+  if (!settings) return std::unexpected(settings.error());
+  out.params = std::move(*settings);
+  return out;
+}
+
+Result<tilewright::target::Cpu> KernelOptions::cpu() const {
+  if (target == "cpu") return tilewright::target::host_cpu();
+  const std::string level = target.starts_with("cpu:") ? target.substr(4) : target;
+  if (auto found = tilewright::target::parse_cpu(level)) return *found;
+  return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
+              "targets are cpu (this machine), cpu:x86-64, cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4");
+}
+
+}  // namespace tilewright::tools
