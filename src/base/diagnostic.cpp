@@ -3,21 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace tilewright {
 namespace {
-
-struct Row {
-  std::string_view code;
-  std::string_view name;
-};
-
-constexpr std::array kRows = {
-#define TW_DIAGNOSTIC(code, name) Row{#code, #name},
-#include "base/diagnostic.def"
-#undef TW_DIAGNOSTIC
-};
 
 std::string_view severity_text(Severity severity) {
   switch (severity) {
@@ -58,8 +46,17 @@ std::string caret_lines(const Location& location, std::string_view source) {
 
 }  // namespace
 
-std::string_view code_text(DiagnosticCode code) { return kRows[static_cast<size_t>(code)].code; }
-std::string_view name(DiagnosticCode code) { return kRows[static_cast<size_t>(code)].name; }
+std::string code_text(DiagnosticCode code) { return fmt::format("E{}", static_cast<int>(code)); }
+
+std::string_view name(DiagnosticCode code) {
+  switch (code) {
+#define TW_DIAGNOSTIC(number, text) \
+  case DiagnosticCode::number: return #text;
+#include "base/diagnostic.def"
+#undef TW_DIAGNOSTIC
+    default: return {};
+  }
+}
 
 std::string to_string(const Location& location) {
   if (!location.is_known()) return location.file ? *location.file : "<unknown>";

@@ -143,16 +143,9 @@ tw_scalar to_scalar(const ir::ScalarArgument& scalar, const ir::ConstantAttribut
 }  // namespace
 
 Diagnostic to_diagnostic(const runtime::Failure& failure) {
-  const std::string_view wanted = runtime::code_text(failure.code);
   Diagnostic out;
+  out.code = static_cast<DiagnosticCode>(failure.code);
   out.message = failure.message;
-  for (uint16_t i = 0;; ++i) {
-    const auto code = static_cast<DiagnosticCode>(i);
-    if (code_text(code) == wanted || code == DiagnosticCode::E9001) {
-      out.code = code;
-      break;
-    }
-  }
   return out;
 }
 
