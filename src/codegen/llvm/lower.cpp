@@ -372,8 +372,10 @@ Status Lowering::lower_op(const ir::Op& op) {
     case OpKind::Mask: return give(lower_mask(op));
     case OpKind::AtomicMemory: return give(lower_atomic(op));
     case OpKind::Prefetch: {
+      // Locality 3: every level; 2: from the second level on.
+      const uint32_t locality = op.as<ir::MemoryAttributes>().streaming ? 2 : 3;
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                         {address(op), b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                         {address(op), b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
       return {};
     }
     case OpKind::Assert: return lower_assert(op), Status{};

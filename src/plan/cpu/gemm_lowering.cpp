@@ -233,16 +233,34 @@ void GemmLowering::register_tile(Index row, Index column, const Panel& panel, In
   }
   const int unroll = tile_.rows * tile_.vectors > 16 ? 2 : 4;
   const Index whole = floordiv(depth, unroll) * unroll;
-  acc = multiply(std::move(acc), a_pointer, panel, l_.number(0), whole, unroll);
-  if (!(depth - whole).is_constant(0)) acc = multiply(std::move(acc), a_pointer, panel, whole, depth, 1);
+  acc = multiply(std::move(acc), a_pointer, panel, row, l_.number(0), whole, unroll);
+  if (!(depth - whole).is_constant(0)) acc = multiply(std::move(acc), a_pointer, panel, row, whole, depth, 1);
   size_t next = 0;
   for (int r = 0; r < tile_.rows; ++r) {
     for (int v = 0; v < tile_.vectors; ++v) b_.vstore(c_pointer, memory(r, v), acc[next++]);
   }
 }
 
-std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index lo,
-                                           Index hi, int unroll) {
+/// Spreads the lines of the next panel over the row tiles of this one, a few bytes per step of k.
+void GemmLowering::prefetch(const Panel& panel, Value* b_at, Index row, Index k, int unroll) {
+  const int64_t row_bytes = int64_t{tile_.columns()} * bytes(compute_);
+  if (panel.next_is_beside) {
+    for (int u = 0; u < unroll; ++u) {
+      for (int64_t line = 0; line < row_bytes; line += 64) {
+        b_.op(OpKind::Prefetch, {b_at}, ir::MemoryAttributes{.bytes = panel.step * u + (row_bytes + line), .streaming = true});
+      }
+    }
+    return;
+  }
+  if (!panel.next) return;
+  const int64_t row_tiles = (rows_ + tile_.rows - 1) / tile_.rows;
+  const int64_t share = (row_bytes + row_tiles - 1) / row_tiles;
+  if (share > 64) return;  // too few row tiles to hide it
+  const Index at = floordiv(row, tile_.rows) * (share * depth_block_) + k * share;
+  b_.op(OpKind::Prefetch, {panel.next}, ir::MemoryAttributes{.bytes = at, .streaming = true});
+}
+
+std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index row, Index lo, Index hi, int unroll) {
   const bool by_columns = a_.width_dim > a_.depth_dim;
   const Index width = packs_rows_ ? l_.number(by_columns ? bytes(compute_) : a_pitch_) : a_.width_stride;
   const Index step = packs_rows_ ? l_.number(by_columns ? a_pitch_ : bytes(compute_)) : a_.depth_stride;
@@ -252,6 +270,7 @@ std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_poi
     Value* a_at = b_.offset(a_pointer, k * step);
     Value* b_at = b_.offset(panel.pointer, k * panel.step);
     std::vector<Value*> sums(v.begin() + 1, v.end());
+    if (unroll > 1) prefetch(panel, b_at, row, k, unroll);
     for (int u = 0; u < unroll; ++u) {
       std::vector<Value*> y;
       for (int n = 0; n < tile_.vectors; ++n) {

@@ -18,6 +18,8 @@ namespace tilewright::plan::cpu {
 struct Panel {
   ir::Value* pointer = nullptr;
   ir::Index step;
+  ir::Value* next = nullptr;  ///< where the next panel will be read, to be prefetched; null: unknown
+  bool next_is_beside = false;  ///< the next panel's rows follow this one's (in place)
 };
 
 class GemmLowering {
@@ -36,8 +38,9 @@ class GemmLowering {
   Panel shared_panel(ir::Index column, ir::Index k0);
   Panel packed_panel(ir::Index column, ir::Index k0, ir::Index depth);
   void register_tile(ir::Index row, ir::Index column, const Panel& panel, ir::Index k0, ir::Index depth);
-  std::vector<ir::Value*> multiply(std::vector<ir::Value*> acc, ir::Value* a_pointer, const Panel& panel, ir::Index lo,
-                                   ir::Index hi, int unroll);
+  std::vector<ir::Value*> multiply(std::vector<ir::Value*> acc, ir::Value* a_pointer, const Panel& panel, ir::Index row,
+                                   ir::Index lo, ir::Index hi, int unroll);
+  void prefetch(const Panel& panel, ir::Value* b_at, ir::Index row, ir::Index k, int unroll);
   bool can_share() const;
   ir::Index sharing_blocks() const;
   ir::Index shared_panels() const;

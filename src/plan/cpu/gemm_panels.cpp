@@ -91,7 +91,8 @@ Panel GemmLowering::shared_panel(Index column, Index k0) {
   const Index panel = which * panels + floordiv(b_operand_.width_start + column, tile_.columns());
   const int64_t row_bytes = tile_.columns() * bytes(compute_);
   const Index row = panel * panel_depth_ + b_operand_.depth_start + k0;
-  return {b_.offset(b_.argument(workspace_), row * row_bytes), l_.number(row_bytes)};
+  Value* here = b_.offset(b_.argument(workspace_), row * row_bytes);
+  return {here, l_.number(row_bytes), b_.offset(here, panel_depth_ * row_bytes)};
 }
 
 /// Panels per matrix: whole tiles of the view's width.
@@ -115,13 +116,13 @@ Panel GemmLowering::find_panel(Index column, Index k0, Index depth) {
   } else {
     return packed_panel(column, k0, depth);
   }
-  const auto give = [&](const Panel& p) { b_.yield({p.pointer, b_.index_value(p.step)}); };
+  const auto give = [&](const Panel& p) { b_.yield({p.pointer, b_.index_value(p.step), p.next ? p.next : p.pointer}); };
   const ir::Op* found = b_.if_else(
       b_.index_condition(condition), [&](const std::vector<Value*>&) { give(yes()); },
       [&](const std::vector<Value*>&) { give(packed_panel(column, k0, depth)); },
-      {Type::pointer(ir::MemorySpace::Global), Type::scalar(DType::I64)});
-  if (shares_) return {found->results[0], l_.number(tile_.columns() * bytes(compute_))};
-  return {found->results[0], l_.vector_.indices().symbol(found->results[1])};
+      {Type::pointer(ir::MemorySpace::Global), Type::scalar(DType::I64), Type::pointer(ir::MemorySpace::Global)});
+  if (shares_) return {found->results[0], l_.number(tile_.columns() * bytes(compute_)), found->results[2]};
+  return {found->results[0], l_.vector_.indices().symbol(found->results[1]), nullptr, true};
 }
 
 /// A global tensor no block writes, cut at whole panels, at places that only grid and loop variables decide.

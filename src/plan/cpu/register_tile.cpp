@@ -37,8 +37,7 @@ RegisterTile choose_register_tile(const target::Cpu& cpu, int64_t rows, int64_t 
 
 int64_t choose_depth_block(const target::Cpu& cpu, const RegisterTile& tile, DType compute) {
   const int64_t panel_row = int64_t{tile.columns()} * bytes(compute);
-  const int64_t depth = cpu.l1_bytes * 5 / 8 / panel_row / 64 * 64;
-  return std::clamp<int64_t>(depth, 128, 512);
+  return std::clamp<int64_t>(cpu.l1_bytes / panel_row / 64 * 64, 128, 384);
 }
 
 }  // namespace tilewright::plan::cpu
