@@ -46,20 +46,49 @@ void Lowering::lower_fill(const Op& op) {
   nest(extents, {d, lanes}, [&](const std::vector<Index>& at) { store(placement(dst.buffer), view_at(dst, at), v); });
 }
 
+/// How far along each kept dimension the view lies inside its buffer; what cannot be said is left to masks.
+std::vector<Index> Lowering::inside_extents(const ir::View& view, std::vector<Index> extents) const {
+  const Placement& place = placement(view.buffer);
+  size_t kept = 0;
+  for (size_t d = 0; d < view.slices.size(); ++d) {
+    if (!view.slices[d].keep) continue;
+    Index& extent = extents[kept++];
+    const Index start = map(view.slices[d].start), size = place.extents[d];
+    if (bounds_.is_never_less(size, start + extent) || !bounds_.is_never_less(size, start)) continue;
+    extent = bounds_.is_never_less(start + extent, size) ? size - start : min(extent, size - start);
+  }
+  return extents;
+}
+
+/// Loops only over what lies inside both buffers, then fills the rest with the out-of-bounds value.
 void Lowering::lower_copy(const Op& op) {
   const auto& a = op.as<ir::CopyAttributes>();
   const DType from = a.src.buffer->type.dtype, to = a.dst.buffer->type.dtype;
   Value* oob = op.operands.empty() ? nullptr : value(op.operands[0]);
   const bool raw = from == to && !oob;
   const DType widest = bits(compute_type(from)) > bits(compute_type(to)) ? compute_type(from) : compute_type(to);
-  const auto extents = view_extents(a.dst);
+  const auto written = inside_extents(a.dst, view_extents(a.dst));
+  const auto read = inside_extents(a.src, written);
   const int d = lane_dimension({&a.dst, &a.src});
-  const int lanes = d < 0 ? 1 : lanes_for(extents[static_cast<size_t>(d)], raw ? from : widest);
-  nest(extents, {d, lanes}, [&](const std::vector<Index>& at) {
+  const LaneChoice choice{d, d < 0 ? 1 : lanes_for(written[static_cast<size_t>(d)], raw ? from : widest)};
+  nest(read, choice, [&](const std::vector<Index>& at) {
     Value* v = load(placement(a.src.buffer), view_at(a.src, at), oob, raw);
     if (!raw) v = b_.cast(v, compute_type(to));
     store(placement(a.dst.buffer), view_at(a.dst, at), v, raw);
   });
+  if (read == written) return;
+  const DType compute = compute_type(to);
+  Value* rest = oob ? b_.cast(oob, compute) : is_float(compute) ? b_.real(compute, 0) : b_.integer(compute, 0);
+  for (size_t axis = 0; axis < read.size(); ++axis) {
+    if (read[axis] == written[axis]) continue;
+    std::vector<Index> extents = written;
+    for (size_t before = 0; before < axis; ++before) extents[before] = read[before];
+    extents[axis] = written[axis] - read[axis];
+    nest(extents, choice, [&](std::vector<Index> at) {
+      at[axis] = at[axis] + read[axis];
+      store(placement(a.dst.buffer), view_at(a.dst, at), choice.lanes > 1 ? widen(rest) : rest);
+    });
+  }
 }
 
 namespace {

@@ -145,6 +145,7 @@ class Lowering {
   int lane_dimension(const std::vector<const ir::View*>& views, int excluded = -1) const;
   int lanes_for(ir::Index extent, DType dtype) const;
   void lower_fill(const ir::Op& op);
+  std::vector<ir::Index> inside_extents(const ir::View& view, std::vector<ir::Index> extents) const;
   void lower_copy(const ir::Op& op);
   void lower_reduce(const ir::Op& op);
   void lower_row_reduce(const ir::ReduceAttributes& a, const std::vector<ir::Index>& extents);
