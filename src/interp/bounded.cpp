@@ -8,6 +8,7 @@ double round_even(double x) { return std::nearbyint(x); }
 Bounded sine_or_cosine(ir::UnaryOp op, Bounded x, const Precision& p) {
   const double v = evaluate(op, x.v);
   if (x.is_unknown() || !std::isfinite(v)) return certain_unless(v, x.is_unknown());
+  if (may_be_infinite(x, p)) return {v, kUnknown};
   if (std::fabs(x.v) > kLargestAngle) return {v, 2};
   const MathBudget budget = math_budget(op);
   return settle(v, std::fmin(x.e, 2.0) + budget.absolute * p.u, p, 2 * budget.ulps);
@@ -17,6 +18,7 @@ Bounded power(Bounded x, Bounded y, const Precision& p) {
   const double v = std::pow(x.v, y.v);
   const bool moving = x.e > 0 || y.e > 0;
   if (x.is_unknown() || y.is_unknown() || (moving && x.v - x.e <= 0)) return {v, kUnknown};
+  if (may_be_infinite(x, p) || may_be_infinite(y, p)) return {v, kUnknown};
   double spread = 0;
   if (moving) {
     for (const double bx : {x.v - x.e, x.v + x.e}) {

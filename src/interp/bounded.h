@@ -46,18 +46,34 @@ struct Precision {
 /// A result that is not finite: certain unless an operand is unknown.
 inline Bounded certain_unless(double v, bool unknown) { return {v, unknown ? kUnknown : 0}; }
 
-/// Adds `roundings` roundings of p to a result known to be within e of v, and handles overflow.
-inline Bounded settle(double v, double e, const Precision& p, double roundings = 1) {
+/// True when some implementation's value may already be infinite, with v's sign: v is so close to overflow that its
+/// rounding decides. Such a value keeps its finite v and e, so that a result that does not care (exp2 of something
+/// hugely negative) stays decided.
+inline bool may_be_infinite(Bounded x, const Precision& p) {
+  return std::isfinite(x.v) && std::fabs(x.v) + x.e > p.largest;
+}
+
+/// Adds `roundings` roundings of p and an absolute error `eta` to a result known to be within e of v, and handles
+/// overflow.
+inline Bounded settle(double v, double e, const Precision& p, double roundings, double eta) {
   if (!(e < kUnknown)) return {v, kUnknown};
   if (!std::isfinite(v)) return {v, 0};
-  const double widened = e + roundings * (p.u * (std::fabs(v) + e)) + p.eta;
-  if (std::fabs(v) + widened > p.largest) {
+  const double widened = e + roundings * (p.u * (std::fabs(v) + e)) + eta;
+  if (std::fabs(v) - widened > p.largest * (1 + 2 * p.u)) {
     const bool saturates = p.dtype == DType::E4M3 || p.dtype == DType::E5M2;
-    const double limit = saturates ? p.largest : kUnknown;
-    if (std::fabs(v) - widened > p.largest * (1 + 2 * p.u)) return {std::copysign(limit, v), 0};
-    return saturates ? Bounded{v, widened} : Bounded{v, kUnknown};
+    return {std::copysign(saturates ? p.largest : kUnknown, v), 0};
   }
-  return {v, widened};
+  // Compute types remember by their size that they may be infinite; a stored f16 would lose it when it is widened.
+  const bool is_stored = p.dtype == DType::F16 || p.dtype == DType::BF16;
+  return {v, is_stored && std::fabs(v) + widened > p.largest ? kUnknown : widened};
+}
+inline Bounded settle(double v, double e, const Precision& p, double roundings = 1) {
+  return settle(v, e, p, roundings, p.eta);
+}
+/// A result computed from operands that may be infinite is only known when it would be, too.
+inline Bounded unless_infinite(Bounded result, Bounded x, Bounded y, const Precision& p) {
+  const bool doubtful = (may_be_infinite(x, p) || may_be_infinite(y, p)) && !may_be_infinite(result, p);
+  return doubtful && std::isfinite(result.v) ? Bounded{result.v, kUnknown} : result;
 }
 
 /// The result of one correctly rounded operation whose operands are exact and whose double result is exact or rounds
@@ -68,8 +84,9 @@ inline Bounded add(Bounded x, Bounded y, const Precision& p) {
   const double v = x.v + y.v;
   if (!std::isfinite(v)) return certain_unless(v, x.is_unknown() || y.is_unknown());
   // f64: the hardware's own addition; f32: a double sum of two floats rounds like the exact one.
-  if (x.is_exact() && y.is_exact()) return exactly_rounded(v, p);
-  return settle(v, x.e + y.e, p);
+  if (x.is_exact() && y.is_exact() && std::fabs(v) <= p.largest) return exactly_rounded(v, p);
+  // A sum of floats that is subnormal is exact: no absolute error.
+  return unless_infinite(settle(v, x.e + y.e, p, 1, 0), x, y, p);
 }
 inline Bounded negate(Bounded x) { return {-x.v, x.e}; }
 
@@ -81,12 +98,14 @@ inline Bounded multiply(Bounded x, Bounded y, const Precision& p) {
     return certain_unless(v, unknown || sign_open);
   }
   if (unknown) return {v, kUnknown};
+  const auto is_zero = [](Bounded b) { return b.v == 0 && b.e == 0; };
+  if ((is_zero(x) && !may_be_infinite(y, p)) || (is_zero(y) && !may_be_infinite(x, p))) return {v, 0};
   // A product may be contracted into a later addition: only a representable one is the same everywhere.
   if (x.is_exact() && y.is_exact() && round_to(p.dtype, v) == v &&
       (p.dtype != DType::F64 || std::fma(x.v, y.v, -v) == 0)) {
     return {v, 0};
   }
-  return settle(v, std::fabs(x.v) * y.e + std::fabs(y.v) * x.e + x.e * y.e, p);
+  return unless_infinite(settle(v, std::fabs(x.v) * y.e + std::fabs(y.v) * x.e + x.e * y.e, p), x, y, p);
 }
 
 inline Bounded divide(Bounded x, Bounded y, const Precision& p) {
@@ -96,7 +115,7 @@ inline Bounded divide(Bounded x, Bounded y, const Precision& p) {
   if (unknown) return {v, kUnknown};
   if (std::isinf(y.v)) return {v, 0};
   const double spread = (x.e + std::fabs(v) * y.e) / (std::fabs(y.v) - y.e);
-  return settle(v, spread, p, 2 * kDivisionBudget.ulps);
+  return unless_infinite(settle(v, spread, p, 2 * kDivisionBudget.ulps), x, y, p);
 }
 
 inline Bounded maximum(Bounded x, Bounded y) {
@@ -118,8 +137,12 @@ Bounded monotone(F f, Bounded x, const Precision& p, const MathBudget& budget) {
     const double low = f(x.v - x.e), high = f(x.v + x.e);
     if (std::isnan(low) != std::isnan(v) || std::isnan(high) != std::isnan(v)) return {v, kUnknown};
     if (!std::isnan(v)) spread = std::fmax(std::fabs(low - v), std::fabs(high - v));
-    if (!(spread < kUnknown)) return {v, kUnknown};
   }
+  if (may_be_infinite(x, p)) {
+    const double end = f(std::copysign(kUnknown, x.v));
+    spread = std::isnan(end) != std::isnan(v) ? kUnknown : std::fmax(spread, std::fabs(end - v));
+  }
+  if (!(spread < kUnknown)) return {v, std::isfinite(v) ? kUnknown : 0};
   if (!std::isfinite(v) || std::isinf(x.v)) return {v, 0};
   return settle(v, spread + budget.absolute * p.u + (budget.may_flush ? p.smallest : 0), p, 2 * budget.ulps);
 }

@@ -85,6 +85,8 @@ void gemm_bounded(const Column& a, const Column& b, const GemmShape& s, Column& 
       double& bound = acc.bound[static_cast<size_t>(i * s.n + j)];
       if (!std::isfinite(row[j])) {
         bound = d > 0 || std::isnan(d) ? kUnknown : 0;
+      } else if (m == 0 && d == 0) {
+        bound = 0;
       } else if (!(m + d <= p.largest)) {
         bound = kUnknown;
       } else {

@@ -225,9 +225,10 @@ void cast_real_to_real(const Column& x, Column& out, Mode mode) {
     return;
   }
   start_bounds(out);
-  const Precision p = Precision::of(out.dtype);
+  const Precision p = Precision::of(out.dtype), from = Precision::of(x.dtype);
   for (int64_t i = 0; i < x.lanes; ++i) {
-    const Bounded b = bounded_at(x, i);
+    Bounded b = bounded_at(x, i);
+    if (out.dtype != x.dtype && may_be_infinite(b, from)) b.e = kUnknown;
     set(out, i, widens ? b : b.is_exact() ? exactly_rounded(b.v, p) : settle(b.v, b.e, p));
   }
 }

@@ -65,8 +65,9 @@ void apply_lanes(ir::IndexOp op, const int64_t* a, int64_t sa, const int64_t* b,
     TW_CASE(Add)
     TW_CASE(Mul)
     TW_CASE(FloorDiv)
-    TW_CASE(FloorMod) TW_CASE(Min) TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne) TW_CASE(And) TW_CASE(Or)
-        TW_CASE(Const) TW_CASE(Symbol) TW_CASE(Select) TW_CASE(Not)
+    TW_CASE(FloorMod)
+    TW_CASE(Min) TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne) TW_CASE(And) TW_CASE(Or) TW_CASE(Const)
+        TW_CASE(Symbol) TW_CASE(Select) TW_CASE(Not)
 #undef TW_CASE
   }
 }

@@ -29,10 +29,11 @@ double gamma(int64_t n, double u) {
 
 Bounded finish_sum(double v, double magnitude, double spread, bool unknown, int64_t n, const Precision& p) {
   if (!std::isfinite(v) || unknown) return certain_unless(v, unknown);
-  // Some order may overflow on the way when the magnitudes do.
-  if (magnitude + spread > p.largest && !(std::fabs(v) > 2 * p.largest)) return {v, kUnknown};
   const double e = spread + (n > 1 ? gamma(n, p.u) * (magnitude + spread) : 0);
-  return settle(v, e, p, 0);
+  const Bounded sum = settle(v, e, p, 0, 0);
+  // Some order may overflow on the way when the magnitudes do.
+  if (magnitude + spread > p.largest && std::isfinite(sum.v) && std::fabs(v) < magnitude) return {v, kUnknown};
+  return sum;
 }
 
 /// Adds terms one at a time; rigorous for any order.
@@ -97,7 +98,7 @@ Bounded reduce_bounded(ir::ReduceKind kind, const Line& line, const Bounded* old
     first = false;
   };
   const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
-  if (old) join(*old);
+  if (old) join({absolute ? std::fabs(old->v) : old->v, old->e});
   for (int64_t k = 0; k < line.count; ++k) {
     Bounded x = line.term(k);
     if (absolute) x.v = std::fabs(x.v);
@@ -128,7 +129,8 @@ double join_real(ir::ReduceKind kind, double acc, double x) {
 }
 
 double reduce_values(ir::ReduceKind kind, const Line& line, const double* old, DType type) {
-  double acc = old ? *old : identity(kind);
+  const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
+  double acc = !old ? identity(kind) : absolute ? std::fabs(*old) : *old;
   for (int64_t k = 0; k < line.count; ++k) {
     const double next = join_real(kind, acc, line.x.real_at(line.lane(k)));
     acc = type == DType::F32 ? static_cast<float>(next) : next;
@@ -166,7 +168,9 @@ int64_t join_integer(ir::ReduceKind kind, DType type, int64_t acc, int64_t x) {
 }
 
 int64_t reduce_integers(ir::ReduceKind kind, const Line& line, const int64_t* old, DType type, bool& tainted) {
-  int64_t acc = old ? *old : integer_identity(kind, type);
+  const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
+  int64_t acc = integer_identity(kind, type);
+  if (old) acc = absolute && *old < 0 && type != DType::U64 ? ir::wrapping_mul(*old, -1) : *old;
   for (int64_t k = 0; k < line.count; ++k) {
     acc = join_integer(kind, type, acc, line.integer(k));
     tainted |= line.x.taint_at(line.lane(k));

@@ -95,7 +95,7 @@ void TileMachine::read(const ir::Op& op, const Window& w, const Column* outside,
   out.reset(s.dtype, w.lanes);
   const Column zero = is_float(s.dtype) ? Column::of_real(s.dtype, 0) : Column::of_integer(s.dtype, 0);
   Column converted;
-  if (outside) cast(*outside, s.dtype, values_.mode(), converted);
+  if (outside) cast(*outside, compute_type(s.dtype), values_.mode(), converted);  // not rounded to storage
   const Column& fill = outside ? converted : zero;
   const bool real = out.is_real();
   if (real) {
