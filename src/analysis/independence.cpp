@@ -31,13 +31,14 @@ class Body {
     const ir::Region& region = *parallel.regions[0];
     for (size_t i = 0; i < region.arguments.size(); ++i) {
       variables_[region.arguments[i]] = extents[i].constant();
-      if (!extents[i].is_constant(1)) required_.insert(region.arguments[i]);
+      if (!extents[i].is_constant(1)) required_.push_back(region.arguments[i]);
     }
     ir::for_each_op(region, [&](ir::Op& op) { visit(op); });
   }
 
-  const std::set<const Value*>& required() const { return required_; }
-  const std::map<const Value*, std::vector<Access>>& accesses() const { return accesses_; }
+  const std::vector<const Value*>& required() const { return required_; }
+  /// By buffer, in order of first access.
+  const std::vector<std::pair<const Value*, std::vector<Access>>>& accesses() const { return accesses_; }
   bool is_private(const Value* buffer) const { return defined_.contains(buffer); }
   bool is_variable(const Value* v) const { return variables_.contains(v); }
   /// Trip count of a variable when it is known.
@@ -62,17 +63,22 @@ class Body {
     }
     if (op.kind == OpKind::Load || op.kind == OpKind::Store) {
       const auto& a = op.as<ir::AccessAttributes>();
-      accesses_[a.buffer].push_back({&op, a.indices, op.kind == OpKind::Store, false});
+      of(a.buffer).push_back({&op, a.indices, op.kind == OpKind::Store, false});
     } else if (op.kind == OpKind::Atomic) {
       const auto& a = op.as<ir::AtomicAttributes>();
-      accesses_[a.buffer].push_back({&op, a.indices, true, true});
+      of(a.buffer).push_back({&op, a.indices, true, true});
     }
   }
 
+  std::vector<Access>& of(const Value* buffer) {
+    const auto found = std::ranges::find(accesses_, buffer, &std::pair<const Value*, std::vector<Access>>::first);
+    return found != accesses_.end() ? found->second : accesses_.emplace_back(buffer, std::vector<Access>()).second;
+  }
+
   std::map<const Value*, std::optional<int64_t>> variables_;
-  std::set<const Value*> required_;
+  std::vector<const Value*> required_;
   std::set<const Value*> defined_;
-  std::map<const Value*, std::vector<Access>> accesses_;
+  std::vector<std::pair<const Value*, std::vector<Access>>> accesses_;
 };
 
 /// Which variables equal subscripts force to be equal.

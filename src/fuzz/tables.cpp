@@ -175,7 +175,8 @@ std::vector<uint64_t> hard_codes(DType dtype) {
       const uint64_t code = interp::bits_of(dtype, v, 0), sign = uint64_t{1} << (bits(dtype) - 1);
       for (const uint64_t c : {code, code + 1, code - (code != 0)}) out.push_back(c), out.push_back(c | sign);
     }
-    for (const double v : {std::nan(""), INFINITY, -INFINITY}) out.push_back(interp::bits_of(dtype, v, 0));
+    for (const double v : {std::nan(""), double{INFINITY}, -double{INFINITY}})
+      out.push_back(interp::bits_of(dtype, v, 0));
     return out;
   }
   for (int e = 0; e < bits(dtype); ++e) {

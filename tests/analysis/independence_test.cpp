@@ -36,8 +36,8 @@ TEST(Independence, ProvesWhatKernelsWrite) {
   EXPECT_EQ(f.reason([&](Index i, Index j) { f.write(i, j); }), "");
   EXPECT_EQ(f.reason([&](Index i, Index j) { f.write(j + 3, i * 2 + j); }), "");
   EXPECT_EQ(f.reason([&](Index i, Index j) { f.write(f.b.constant_index(0), i * 4 + j); }), "");
-  EXPECT_EQ(f.reason([&](Index i, Index j) { f.write(floordiv(i, 2), floormod(i, f.b.constant_index(2)) * 4 + j); }),
-            "X is written at [(i // 2), (((i % 2) * 4) + j)], which may be one element for two values of i");
+  EXPECT_EQ(f.reason([&](Index i, Index j) { f.write(floordiv(i, 2), floormod(i, f.b.constant_index(2))), (void)j; }),
+            "X is written at [(i // 2), (i % 2)], which may be one element for two values of j");
   EXPECT_EQ(f.reason([&](Index i, Index j) { f.b.store(f.x, {i, j}, f.b.load(f.x, {i, j})); }), "");
 }
 
