@@ -99,7 +99,8 @@ void unary_real(ir::UnaryOp op, const Column& x, Column& out) {
 void unary_integer(ir::UnaryOp op, const Column& x, Column& out) {
   if (op == ir::UnaryOp::Neg) return map_integer(x, out, [](int64_t v) { return ir::wrapping_mul(v, -1); });
   if (op == ir::UnaryOp::Abs) {
-    return map_integer(x, out, [](int64_t v) { return v < 0 ? ir::wrapping_mul(v, -1) : v; });
+    const bool is_signed = is_signed_int(x.dtype);
+    return map_integer(x, out, [is_signed](int64_t v) { return is_signed && v < 0 ? ir::wrapping_mul(v, -1) : v; });
   }
   if (op == ir::UnaryOp::Not) {
     const bool logical = x.dtype == DType::Bool;
