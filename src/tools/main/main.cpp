@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "adapters/rival/rivals.h"
 #include "tools/command.h"
 
 namespace tilewright::tools {
@@ -62,6 +63,7 @@ int run_command_line(int argc, char** argv) {
   session.command.assign(argv, argv + argc);
   session.workers = worker_options(session.executable);
   session.kinds = candidate::built_in_kinds(session.workers);
+  adapters::add_rivals(session.kinds, {session.workers.python});
   std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));
