@@ -1,5 +1,5 @@
 # One test binary per room; a folder without tests is skipped.
-foreach(room base layout ir lang target interp analysis transform plan/cpu runtime runtime/abi runtime/cuda aot cache driver fuzz kernels measure
+foreach(room base layout ir lang target interp analysis transform plan/cpu runtime runtime/abi runtime/cuda aot cache driver fuzz measure
              candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench dispatch adapters models tools)
   string(REPLACE "/" "_" id ${room})
   tw_room_test(${room} LINKS tw_${id})
@@ -41,3 +41,5 @@ target_compile_options(device_runner PRIVATE ${TW_WARNINGS})
 target_include_directories(device_runner PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(device_runner PRIVATE tw_interp tw_lang tw_plan_gpu tw_codegen_cuda tw_runtime_cuda tw_runtime)
 tw_room_test(project)
+# Kernels are also run by the interpreter.
+tw_room_test(kernels LINKS tw_kernels tw_interp)

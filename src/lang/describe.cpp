@@ -72,7 +72,7 @@ Reference Elaborator::reference_of(const Expr& expr) {
         if (expr.labels[i].empty()) {
           out.arguments.push_back(std::move(item));
         } else {
-          out.named.emplace_back(expr.labels[i], std::move(item));
+          out.named.push_back({expr.labels[i], std::move(item)});
         }
       }
       return out;

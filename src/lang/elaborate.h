@@ -65,6 +65,7 @@ struct ConfigInfo {
 };
 
 /// The expression after `reference`, with parameters replaced by their values and compile-time `select` taken.
+struct NamedReference;
 struct Reference {
   enum class Kind : uint8_t { Call, Name, Number, Flag, DType, Text };
   Kind kind = Kind::Name;
@@ -73,7 +74,11 @@ struct Reference {
   bool flag = false;
   tilewright::DType dtype = tilewright::DType::F32;
   std::vector<Reference> arguments;
-  std::vector<std::pair<std::string, Reference>> named;
+  std::vector<NamedReference> named;
+};
+struct NamedReference {
+  std::string label;
+  Reference value;
 };
 std::string to_string(const Reference& reference);
 
