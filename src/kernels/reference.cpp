@@ -64,7 +64,7 @@ DoubleTensor map(const DoubleTensor& x, const std::function<double(double)>& f) 
 /// Shapes are equal, or y is a scalar, or y has x's last extent (a row added to every row).
 DoubleTensor zip(const Call& call, const DoubleTensor& x, const DoubleTensor& y,
                  const std::function<double(double, double)>& f) {
-  if (x.size() < y.size() || (x.shape.empty() && !y.shape.empty())) {
+  if (x.shape.size() < y.shape.size()) {
     return zip(call, y, x, [&](double a, double b) { return f(b, a); });
   }
   const bool row = y.shape.size() == 1 && !x.shape.empty() && y.shape[0] == x.extent(0);
