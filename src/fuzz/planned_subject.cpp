@@ -39,6 +39,7 @@ class PlannedSubject : public Subject {
       std::fill_n(memory.begin(), zeroed, std::byte{0});
       environment.pointers.push_back({.data = memory.data(), .size = bytes, .name = w.name});
     }
+    for (const runtime::Launch& launch : recipe.launches) environment.launches.push_back(launch.symbol);
     const auto outcome = interp::run_vector(plan->vector, environment);
     if (!outcome) return std::unexpected(outcome.error());
     return {};

@@ -29,7 +29,17 @@ class VectorMachine {
   Result<VectorOutcome> run() {
     for (const ir::Op* op : kernel_.body->ops) {
       if (op->kind != ir::OpKind::Func) return std::unexpected(meaningless(*op));
-      if (const Step step = run_function(*op); !step) return std::unexpected(step.error());
+    }
+    if (environment_.launches.empty()) {
+      for (const ir::Op* op : kernel_.body->ops) {
+        if (const Step step = run_function(*op); !step) return std::unexpected(step.error());
+      }
+    }
+    for (const std::string& symbol : environment_.launches) {
+      const auto found = std::ranges::find_if(
+          kernel_.body->ops, [&](const ir::Op* op) { return op->as<ir::FuncAttributes>().symbol == symbol; });
+      if (found == kernel_.body->ops.end()) return fail(DiagnosticCode::E1211, fmt::format("no function {}", symbol));
+      if (const Step step = run_function(**found); !step) return std::unexpected(step.error());
     }
     return std::move(outcome_);
   }

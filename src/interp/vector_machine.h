@@ -2,8 +2,8 @@
 // memory access checked. The semantics of the low-level operations are defined here, lane by lane; the code generator
 // is tested against it, and a planner can be tested without a compiler.
 //
-// Functions run in order, their blocks one after another (first index fastest). A block's scratch memory starts as
-// poison (0xFF bytes: NaN, -1). Does not check races between blocks.
+// Functions run in the recipe's order, their blocks one after another (first index fastest). A block's scratch memory
+// starts as poison (0xFF bytes: NaN, -1). Does not check races between blocks.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace tilewright::interp {
 /// What a launch recipe evaluates to for one call.
 struct LaunchEnvironment {
   std::vector<int64_t> slots;
-  std::vector<Memory> pointers;  ///< tensors, then workspaces
+  std::vector<Memory> pointers;       ///< tensors, then workspaces
+  std::vector<std::string> launches;  ///< symbols in the recipe's order; empty: functions as they stand
 };
 
 struct VectorOptions {
