@@ -74,19 +74,46 @@ Case Generator::run() {
   for (const auto& [name, extent] : {std::pair{"Dm", m_}, std::pair{"Dn", n_}, std::pair{"Dk", k_}}) {
     out_.tensors[static_cast<size_t>(add_tensor(name, DType::U8, {b_.symbol(extent)}, ir::Direction::In))].padding = 0;
   }
-  ir::GridAttributes grid = {.extents = {ceildiv(b_.symbol(n_), block_n_), ceildiv(b_.symbol(m_), block_m_)},
-                             .threads = c_.one_of(std::array{128, 32, 64, 256})};
-  grid.persistent = c_.chance(20);
-  b_.grid(grid, [&](const std::vector<ir::Value*>& at) {
-    bx_ = at[0], by_ = at[1];
-    bx_->name = "bx", by_->name = "by";
-    block();
-  });
+  if (c_.chance(15)) first_grid();
+  grid([&] { block(); });
   return std::move(out_);
 }
 
+void Generator::grid(const std::function<void()>& body) {
+  ir::GridAttributes attributes = {.extents = {ceildiv(b_.symbol(n_), block_n_), ceildiv(b_.symbol(m_), block_m_)},
+                                   .threads = c_.one_of(std::array{128, 32, 64, 256})};
+  attributes.persistent = c_.chance(20);
+  tiles_.clear();
+  b_.grid(attributes, [&](const std::vector<ir::Value*>& at) {
+    bx_ = at[0], by_ = at[1];
+    bx_->name = "bx", by_->name = "by";
+    body();
+  });
+}
+
+/// A grid that leaves a tile in a workspace for the grid after it.
+void Generator::first_grid() {
+  grid([&] {
+    Tile* made = nullptr;
+    load_tile(Shape::Full);
+    statements(1 + c_.pick(2));
+    for (Tile& t : tiles_) {
+      if (t.shape == Shape::Full) made = &t;
+    }
+    workspace_ = add_tensor("W", made->dtype, {b_.symbol(m_), b_.symbol(n_)}, ir::Direction::Workspace);
+    workspace_range_ = made->range;
+    b_.copy(b_.whole(made->buffer), global_view(workspace_, Shape::Full));
+  });
+}
+
 void Generator::block() {
-  load_tile(Shape::Full);
+  if (workspace_ >= 0) {
+    Tile& tile = new_tile(out_.kernel.tensors[static_cast<size_t>(workspace_)].buffer->type.dtype, Shape::Full);
+    tile.range = workspace_range_;
+    b_.copy(global_view(workspace_, Shape::Full), b_.whole(tile.buffer));
+  } else {
+    load_tile(Shape::Full);
+  }
   statements(1 + c_.pick(6));
   write_outputs();
 }

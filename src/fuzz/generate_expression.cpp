@@ -68,8 +68,41 @@ Term Generator::fit_dtype(Term x, DType dtype) {
   return fit(x, room_of(dtype));
 }
 
+/// A scalar argument of the kernel, an earlier one or a new one.
+Term Generator::scalar_argument() {
+  auto& scalars = out_.kernel.scalars;
+  if (scalars.size() < 3) {
+    const DType type = c_.one_of(std::array{DType::F32, DType::I32, DType::I64, DType::F64, DType::U8});
+    const int v = 1 + c_.pick(4);
+    scalars.push_back({.value = out_.kernel.new_value(ir::Type::scalar(type), "s" + std::to_string(scalars.size()))});
+    out_.scalars.push_back(is_float(type) ? ir::ConstantAttributes{.real = static_cast<double>(v)}
+                                          : ir::ConstantAttributes{.integer = v});
+    return {scalars.back().value, {4, 0}};
+  }
+  return {c_.one_of(scalars).value, {4, 0}};
+}
+
+/// A private array filled and summed up by loops of this iteration.
+Term Generator::accumulated() {
+  const int64_t length = 1 + c_.pick(4);
+  Value* local = b_.alloc(ir::MemorySpace::Local, DType::I32, {length}, "local");
+  Value* sum = b_.alloc(ir::MemorySpace::Var, DType::I32, {}, "sum");
+  b_.store(sum, {}, b_.integer(DType::I32, 0));
+  const Index zero = b_.constant_index(0), one = b_.constant_index(1);
+  b_.for_loop(zero, b_.constant_index(length), one, [&](const std::vector<Value*>& v) {
+    b_.store(local, {b_.symbol(v[0])}, b_.cast(b_.index_value(b_.symbol(v[0]) * 3 + iteration_[0]), DType::I32));
+  });
+  const Index trips = c_.chance(50) ? floormod(iteration_[0], b_.constant_index(length)) : b_.constant_index(length);
+  b_.for_loop(zero, trips, one, [&](const std::vector<Value*>& v) {
+    b_.store(sum, {}, b_.binary(BinaryOp::Add, b_.load(sum, {}), b_.load(local, {b_.symbol(v[0])})));
+  });
+  return {b_.load(sum, {}), {}};
+}
+
 Term Generator::leaf() {
-  const int choice = c_.pick(10);
+  const int choice = c_.pick(12);
+  if (choice == 10) return scalar_argument();
+  if (choice == 11) return accumulated();
   if (choice >= 8) {
     const DType type = c_.one_of(std::array{DType::F32, DType::I32, DType::F64, DType::I64, DType::U8});
     const int v = c_.pick(9) - (is_unsigned_int(type) ? 0 : 4);

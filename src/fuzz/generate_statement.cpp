@@ -250,7 +250,28 @@ void Generator::scan() {
   b_.op(ir::OpKind::Scan, {}, ir::ScanAttributes{kind, b_.whole(source.buffer), b_.whole(dst.buffer), dim});
 }
 
+/// C = A·B of tiles already in the pool, when they are square.
+bool Generator::gemm_of_tiles() {
+  if (block_m_ != block_n_) return false;
+  const auto is_operand = [](DType t) { return t == DType::F32 || t == DType::F16 || t == DType::BF16; };
+  Tile* a = find_tile(Shape::Full, is_operand);
+  Tile* b = find_tile(Shape::Full, is_operand);
+  if (!a || !b) return false;
+  const Range range = {a->range.limit * b->range.limit * static_cast<double>(block_n_),
+                       a->range.fraction + b->range.fraction};
+  if (!(range.limit * std::ldexp(1.0, range.fraction) <= (is_exact_case() ? room_of(DType::F32).limit : 1e6)))
+    return false;
+  ir::GemmAttributes g = {.a = b_.whole(a->buffer), .b = b_.whole(b->buffer)};
+  Tile& c = new_tile(DType::F32, Shape::Full);
+  c.range = range;
+  g.c = b_.whole(c.buffer);
+  g.transpose_a = c_.chance(25), g.transpose_b = c_.chance(40), g.accumulate = false;
+  b_.gemm(g);
+  return true;
+}
+
 void Generator::gemm() {
+  if (c_.chance(25) && gemm_of_tiles()) return;
   const bool bytes_only = c_.chance(20);
   const bool wide = !bytes_only && c_.chance(10);
   const auto operand_type = [&]() {
@@ -280,7 +301,9 @@ void Generator::gemm() {
   const auto terms = static_cast<double>(out_.dimensions[2] + block_k_);
   acc.range = {ra.limit * rb.limit * terms, ra.fraction + rb.fraction};
   Value* c = acc.buffer;
-  b_.fill(b_.whole(c), is_float(tc) ? b_.real(tc, 0) : b_.integer(tc, 0));
+  const int start = c_.chance(20) ? 1 + c_.pick(3) : 0;
+  acc.range.limit += start;
+  b_.fill(b_.whole(c), is_float(tc) ? b_.real(tc, start) : b_.integer(tc, start));
   const auto view = [&](int tensor, bool transposed, Index x, int64_t nx, Index y, int64_t ny) {
     ir::Slice first = {x, b_.constant_index(nx), true}, second = {y, b_.constant_index(ny), true};
     if (transposed) std::swap(first, second);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Generator {
   void add_dimension(const char* name, ir::Value*& value, int64_t extent);
   int add_tensor(const std::string& name, DType dtype, std::vector<ir::Index> shape, ir::Direction direction);
   void block();
+  void grid(const std::function<void()>& body);
+  void first_grid();
   void write_outputs();
   void write_output(const Tile& tile, int number);
   int64_t extent_near(int64_t tile);
@@ -60,6 +63,7 @@ class Generator {
   void reduce_arg();
   void scan();
   void gemm();
+  bool gemm_of_tiles();
   void branch();
   void loop();
   void atomic();
@@ -73,6 +77,8 @@ class Generator {
   Term expression(int depth);
   Term expression_of(DType dtype, int depth);
   Term leaf();
+  Term scalar_argument();
+  Term accumulated();
   Term float_operation(Term x, int depth);
   Term integer_operation(Term x, int depth);
   Term math(Term x);
@@ -96,7 +102,8 @@ class Generator {
   Shape iteration_shape_ = Shape::Full;
   const Tile* written_ = nullptr;  ///< the tile this `parallel` stores to
   int inside_loop_ = 0;
-  int outputs_ = 0;
+  int workspace_ = -1;  ///< what the first grid wrote for the second
+  Range workspace_range_;
 };
 
 }  // namespace tilewright::fuzz
