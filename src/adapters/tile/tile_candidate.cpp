@@ -1,0 +1,295 @@
+#include "adapters/tile/tile_candidate.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "adapters/tile/kernel_workload.h"
+#include "bench/oracle/contract.h"
+#include "cache/kernel_cache.h"
+#include "driver/call.h"
+#include "driver/compile.h"
+#include "driver/program.h"
+
+namespace tilewright::adapters {
+namespace {
+
+using nlohmann::json;
+
+/// The pieces of `FILE.tile[:KERNEL][?param=value,…]`.
+struct Spelling {
+  std::string path;
+  std::string kernel;
+  std::map<std::string, std::string> params;
+};
+
+Result<Spelling> parse_spelling(std::string text) {
+  Spelling out;
+  if (const size_t question = text.find('?'); question != std::string::npos) {
+    std::string rest = text.substr(question + 1);
+    text.resize(question);
+    while (!rest.empty()) {
+      const std::string piece = rest.substr(0, rest.find(','));
+      rest.erase(0, std::min(rest.size(), piece.size() + 1));
+      const size_t equals = piece.find('=');
+      if (equals == std::string::npos) {
+        return fail(DiagnosticCode::E1804, fmt::format("'{}' is not PARAM=VALUE", piece),
+                    "write tile:FILE.tile?block_M=96,T=f16");
+      }
+      out.params[piece.substr(0, equals)] = piece.substr(equals + 1);
+    }
+  }
+  const size_t end = text.find(".tile");
+  const size_t colon = end == std::string::npos ? std::string::npos : text.find(':', end);
+  out.path = text.substr(0, colon);
+  if (colon != std::string::npos) out.kernel = text.substr(colon + 1);
+  return out;
+}
+
+class TileCandidate final : public candidate::Candidate {
+ public:
+  explicit TileCandidate(Spelling spelling) : spelling_(std::move(spelling)) {}
+
+  Status open(const candidate::OpenOptions& options) override {
+    options_ = options;
+    if (options.device != "cpu") {
+      return fail(DiagnosticCode::E3204, fmt::format("tile kernels run on the CPU here, not on {}", options.device),
+                  "use --device cpu");
+    }
+    auto source = lang::load_source(spelling_.path);
+    if (!source) return std::unexpected(source.error());
+    source_ = std::move(*source);
+    return {};
+  }
+
+  Status init_device() override {
+    device_ = runtime::open_cpu({.threads = options_.threads});
+    cache_ = std::make_unique<cache::KernelCache>(cache::CacheOptions{.folder = options_.cache_dir});
+    return {};
+  }
+
+  candidate::Identity identity() const override {
+    const size_t slash = spelling_.path.rfind('/');
+    std::string name = spelling_.path.substr(slash == std::string::npos ? 0 : slash + 1);
+    name = name.substr(0, name.find(".tile"));
+    if (!spelling_.kernel.empty()) name += "-" + spelling_.kernel;
+    return {.name = "tile-" + name, .version = "0.1.0", .libraries = {}};
+  }
+
+  Result<candidate::Echo> prepare(const candidate::ContractText& contract) override {
+    const json wanted = json::parse(contract.json, nullptr, false);
+    auto workload = bench::workload_of(wanted);
+    if (!workload) return std::unexpected(workload.error());
+    wanted_ = std::move(*workload);
+    if (wanted.contains("eps")) eps_ = wanted["eps"].get<double>();
+    auto matched = match();
+    if (!matched) return std::unexpected(matched.error());
+    if (bench::workload_key(*matched) == bench::workload_key(wanted_) && matched->dtypes == wanted_.dtypes) {
+      return candidate::Echo{contract.digest, {}};
+    }
+    json mine =
+        bench::contract_json(*matched, {.device = wanted.value("device", "cpu"), .math = wanted.value("math", "ieee")});
+    mine["data"] = wanted["data"];
+    candidate::Echo echo;
+    for (const std::string& field : bench::differing_fields(wanted, mine))
+      echo.differing[field] = bench::workload_key(*matched);
+    if (echo.differing.empty()) echo.differing["key"] = bench::workload_key(*matched);
+    return echo;
+  }
+
+  Result<candidate::Compiled> compile(const std::string& config) override {
+    driver::KernelRequest request{.kernel = spelling_.kernel, .params = params_, .dims = dims_, .use_example = false};
+    const json settings = json::parse(config.empty() ? "{}" : config, nullptr, false);
+    if (!settings.is_object())
+      return fail(DiagnosticCode::E1804, "the configuration is not a JSON object", "write {\"block_M\": 96}");
+    for (const auto& [name, value] : settings.items())
+      request.params[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!device_) {
+      if (Status ready = init_device(); !ready) return std::unexpected(ready.error());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    auto program = driver::load_program(source_, request);
+    if (!program) return std::unexpected(program.error().diagnostic);
+    const double front_end =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    auto compiled = driver::compile(program->kernel, {.cache = cache_.get()});
+    if (!compiled) return std::unexpected(compiled.error());
+    const auto load_start = std::chrono::steady_clock::now();
+    auto plan = runtime::Plan::load(*device_, compiled->artefact);
+    if (!plan) return std::unexpected(driver::to_diagnostic(plan.error()));
+    plan_ = std::make_unique<runtime::Plan>(std::move(*plan));
+    program_ = std::make_unique<driver::Program>(std::move(*program));
+    candidate::Compiled out;
+    out.compiles = compiled->is_from_cache ? 0 : 1;
+    out.cache_hits = compiled->is_from_cache ? 1 : 0;
+    out.artefact_digest = sha256_hex(compiled->artefact.code);
+    const driver::CompileTimes& t = compiled->times;
+    out.phases = {
+        .front_end = front_end,
+        .passes = t.plan_ms,
+        .codegen = t.lower_ms + t.optimise_ms + t.emit_ms,
+        .toolchain = 0,
+        .load = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - load_start).count() +
+                t.cache_ms};
+    return out;
+  }
+
+  Result<int64_t> workspace_bytes() override {
+    std::vector<candidate::Tensor> shapes;
+    for (const bench::Argument& argument : bench::arguments(wanted_)) {
+      shapes.push_back({.name = argument.name,
+                        .dtype = argument.dtype,
+                        .shape = argument.shape,
+                        .strides = argument.strides(),
+                        .is_output = argument.is_output()});
+    }
+    bind(shapes);
+    const auto bytes = plan_->workspace_bytes({tensors_.data(), tensors_.size(), scalars_.data(), scalars_.size()});
+    if (!bytes) return std::unexpected(driver::to_diagnostic(bytes.error()));
+    workspace_size_ = *bytes;
+    return static_cast<int64_t>(*bytes);
+  }
+
+  Status launch(std::span<const candidate::Tensor> args, void* workspace, void* stream) override {
+    bind(args);
+    const auto done = plan_->execute({tensors_.data(), tensors_.size(), scalars_.data(), scalars_.size()}, workspace,
+                                     workspace_size_, stream);
+    if (!done) return std::unexpected(driver::to_diagnostic(done.error()));
+    return {};
+  }
+
+  std::vector<std::string> installed_paths() const override { return {"/proc/self/exe", spelling_.path}; }
+
+ private:
+  /// The workload of the first combination of flags and dtypes that is the contract's; else that of the defaults.
+  Result<bench::Workload> match() {
+    driver::KernelRequest request{.kernel = spelling_.kernel, .params = spelling_.params, .use_example = false};
+    const auto names = source_.kernel_names();
+    if (request.kernel.empty() && names.size() == 1) spelling_.kernel = request.kernel = names[0];
+    lang::Configuration configuration;
+    for (const auto& [name, text] : request.params) {
+      if (auto value = lang::parse_param_value(text)) configuration.params[name] = *value;
+    }
+    if (request.kernel.empty())
+      return fail(DiagnosticCode::E1800, fmt::format("{} has {} kernels", spelling_.path, names.size()),
+                  "write tile:FILE.tile:KERNEL");
+    auto info = lang::describe(source_, request.kernel, configuration);
+    if (!info) return std::unexpected(info.error());
+    std::vector<lang::ParamInfo> open;
+    for (const lang::ParamInfo& p : info->params) {
+      const bool is_choice = !std::holds_alternative<int64_t>(p.value) || p.name == "group";
+      if (is_choice && !p.domain.empty() && !configuration.params.contains(p.name)) open.push_back(p);
+    }
+    std::optional<bench::Workload> first;
+    if (auto found = search(configuration, open, 0, first)) return *found;
+    if (first) return *first;
+    return fail(DiagnosticCode::E3201,
+                fmt::format("kernel '{}' cannot compute {}", request.kernel, bench::workload_key(wanted_)),
+                "its reference or its argument shapes are of another operator");
+  }
+
+  std::optional<bench::Workload> search(lang::Configuration configuration, const std::vector<lang::ParamInfo>& open,
+                                        size_t at, std::optional<bench::Workload>& first) {
+    if (at < open.size()) {
+      std::vector<lang::ParamValue> values = {open[at].value};
+      for (const lang::ParamValue& v : open[at].domain) {
+        if (v != open[at].value) values.push_back(v);
+      }
+      for (const lang::ParamValue& v : values) {
+        configuration.params[open[at].name] = v;
+        if (auto found = search(configuration, open, at + 1, first)) return found;
+      }
+      return std::nullopt;
+    }
+    const auto info = lang::describe(source_, spelling_.kernel, configuration);
+    if (!info) return std::nullopt;
+    const auto dims = bind_dims(*info);
+    if (!dims) return std::nullopt;
+    const auto workload = workload_of_kernel(*info, *dims);
+    if (!workload) return std::nullopt;
+    const bool is_it =
+        bench::workload_key(*workload) == bench::workload_key(wanted_) && workload->dtypes == wanted_.dtypes;
+    if (is_it || !first) {
+      first = *workload;
+      dims_ = *dims;
+      params_.clear();
+      for (const auto& [name, value] : configuration.params) params_[name] = lang::to_string(value);
+    }
+    if (is_it) return *workload;
+    return std::nullopt;
+  }
+
+  /// The kernel's dimensions from the shapes of the contract's tensors, by position (inputs, then outputs).
+  std::optional<std::map<std::string, int64_t>> bind_dims(const lang::KernelInfo& info) const {
+    std::map<std::string, int64_t> dims;
+    const std::vector<bench::Argument> wanted = bench::arguments(wanted_);
+    size_t at = 0;
+    for (const lang::ArgumentInfo& argument : info.arguments) {
+      if (!argument.is_tensor || argument.kind == lang::ArgumentKind::Workspace || argument.optional) continue;
+      if (at >= wanted.size() || wanted[at].shape.size() != argument.shape.size()) return std::nullopt;
+      for (size_t i = 0; i < argument.shape.size(); ++i) {
+        const bool is_name = std::find(info.dims.begin(), info.dims.end(), argument.shape[i]) != info.dims.end();
+        if (is_name && dims.emplace(argument.shape[i], wanted[at].shape[i]).first->second != wanted[at].shape[i])
+          return std::nullopt;
+      }
+      ++at;
+    }
+    return at == wanted.size() ? std::optional(dims) : std::nullopt;
+  }
+
+  /// The candidate's tensors in the kernel's order (which is the contract's, workspaces and absent optionals apart).
+  void bind(std::span<const candidate::Tensor> args) {
+    tensors_.clear();
+    scalars_.clear();
+    size_t at = 0;
+    for (const ir::TensorArgument& tensor : program_->kernel.tensors) {
+      if (tensor.direction == ir::Direction::Workspace) continue;
+      if (tensor.optional) {
+        tensors_.push_back({.flags = TW_TENSOR_ABSENT});
+        continue;
+      }
+      const candidate::Tensor& t = args[at++];
+      tensors_.push_back({.data = t.data,
+                          .extents = t.shape.data(),
+                          .strides = t.strides.data(),
+                          .dtype = static_cast<int32_t>(t.dtype),
+                          .rank = static_cast<int32_t>(t.shape.size()),
+                          .flags = 0,
+                          .device = TW_CPU});
+    }
+    for (const ir::ScalarArgument& scalar : program_->kernel.scalars) {
+      tw_scalar value{};
+      value.kind = TW_SCALAR_FLOAT;
+      value.value.floating = scalar.value->name == "eps" ? eps_ : bench::attention_scale(wanted_);
+      scalars_.push_back(value);
+    }
+  }
+
+  Spelling spelling_;
+  candidate::OpenOptions options_;
+  lang::Source source_;
+  std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<cache::KernelCache> cache_;
+  bench::Workload wanted_;
+  double eps_ = bench::kNormEpsilon;
+  std::map<std::string, int64_t> dims_;
+  std::map<std::string, std::string> params_;
+  std::unique_ptr<driver::Program> program_;
+  std::unique_ptr<runtime::Plan> plan_;
+  std::vector<tw_tensor> tensors_;
+  std::vector<tw_scalar> scalars_;
+  size_t workspace_size_ = 0;
+};
+
+}  // namespace
+
+void add_tile_kind(candidate::Kinds& kinds) {
+  kinds.add("tile", "our own kernels: tile:kernels/matmul.tile:matmul?block_M=96",
+            [](const std::string& target) -> Result<candidate::CandidatePtr> {
+              auto spelling = parse_spelling(target);
+              if (!spelling) return std::unexpected(spelling.error());
+              return std::make_unique<TileCandidate>(std::move(*spelling));
+            });
+}
+
+}  // namespace tilewright::adapters
