@@ -29,3 +29,7 @@ add_dependencies(runtime_abi_test tilewright_runtime)
 target_compile_definitions(aot_test PRIVATE TW_RUNTIME_ARCHIVE="$<TARGET_FILE:tilewright_runtime_static>"
                            TW_SANITIZE_FLAGS="$<$<BOOL:${TILEWRIGHT_SANITIZE}>:-fsanitize=address,undefined>")
 add_dependencies(aot_test tilewright_runtime_static)
+
+# The fuzzer's target, replayed over its kept corpus.
+target_sources(runtime_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/records_fuzz.cpp)
+target_link_libraries(runtime_test PRIVATE tw_cache)
