@@ -25,6 +25,7 @@ tw_room(runtime/abi DEPENDS runtime)
 tw_room(aot DEPENDS base runtime)
 tw_room(cache DEPENDS base)
 tw_room(driver DEPENDS codegen lang interp plan/cpu plan/gpu cache runtime runtime/cuda)
+tw_room(driver/abi DEPENDS driver lang cache runtime base LINKS nlohmann_json::nlohmann_json)
 tw_room(fuzz DEPENDS interp lang plan/cpu codegen runtime target)
 tw_room(kernels DEPENDS lang)
 tw_room(measure DEPENDS base runtime)
@@ -43,4 +44,4 @@ tw_room(adapters/tile DEPENDS candidate driver cache bench/oracle LINKS nlohmann
 tw_room(models DEPENDS base candidate adapters/rival bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
 tw_room(tools DEPENDS cache bench bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate adapters/rival models measure runtime base
         LINKS CLI11::CLI11)
-tw_room(tools/compiler COMPILER DEPENDS tools fuzz kernels adapters adapters/tile models driver dispatch LINKS CLI11::CLI11)
+tw_room(tools/compiler COMPILER DEPENDS tools aot fuzz kernels adapters adapters/tile models driver dispatch LINKS CLI11::CLI11)

@@ -16,3 +16,14 @@ foreach(name runtime runtime_static)
   target_link_libraries(${library} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   add_library(tilewright::${name} ALIAS ${library})
 endforeach()
+
+# The whole library: the same C ABI with the compiler behind it. LLVM stays in the module, which it opens when needed.
+if(TARGET tw_driver_abi AND TILEWRIGHT_COMPILER)
+  add_library(tilewright_library SHARED ${runtime_objects} $<TARGET_OBJECTS:tw_driver_abi>)
+  target_link_libraries(tilewright_library PRIVATE tw_driver)
+  target_link_options(tilewright_library PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
+  set_target_properties(tilewright_library PROPERTIES OUTPUT_NAME tilewright VERSION ${PROJECT_VERSION} SOVERSION 1
+                        LINKER_LANGUAGE CXX)
+  add_dependencies(tilewright_library tilewright-jit)
+endif()

@@ -42,4 +42,7 @@ inline constexpr int kBackendAbi = 1;
 /// The loaded module, opened once per process and never closed. Error E2501 says where it was looked for.
 Result<const Backend*> open_backend();
 
+/// The file that open_backend() would load, without loading it; empty when there is none beside this code.
+std::string backend_path();
+
 }  // namespace tilewright::codegen

@@ -50,6 +50,14 @@ Result<const Backend*> load() {
 
 }  // namespace
 
+std::string backend_path() {
+  for (const std::string& path : places()) {
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
 Result<const Backend*> open_backend() {
   static std::once_flag once;
   static std::optional<Result<const Backend*>> backend;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <utility>
 
+#include "cache/kernel_cache.h"
 #include "codegen/backend.h"
+#include "driver/toolchain.h"
 #include "ir/printer.h"
 
 namespace tilewright::driver {
@@ -47,7 +49,26 @@ void keep_stages(Compilation& out, const ir::Kernel& tile, const plan::cpu::CpuP
 
 std::string target_name(const target::Cpu& cpu) { return "cpu:" + cpu.name; }
 
-Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& options) {
+Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
+  std::string text = fmt::format("{}\n{}\n{}\n", to_hex(ir::content_key(tile)), toolchain_identity(), tile.name);
+  // The recipe carries names and texts, so two kernels that differ in nothing else have an artefact each.
+  for (const ir::Dimension& dimension : tile.dimensions) text += dimension.name + "\n";
+  for (const ir::TensorArgument& tensor : tile.tensors) text += tensor.buffer->name + "\n";
+  for (const ir::ScalarArgument& scalar : tile.scalars) text += scalar.value->name + "\n";
+  for (const ir::Requirement& requirement : tile.requirements) text += requirement.text + "\n";
+  for (const ir::Text& message : tile.texts) text += fmt::format("{}:{}\n", message.location.line, message.text);
+  const target::Cpu& cpu = options.cpu;
+  text += fmt::format("{} {} {} {} {} {} {} {}\n", cpu.name, fmt::join(cpu.features, ","), cpu.vector_bits, cpu.vector_registers,
+                      cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes, cpu.cores);
+  const plan::cpu::Options& plan = options.plan;
+  text += fmt::format("{} {} {} {} {}\n", plan.fuse, plan.micro_kernels, plan.share_panels, fmt::join(plan.disabled_passes, ","),
+                      options.line_tables);
+  return hash128(text);
+}
+
+namespace {
+
+Result<Compilation> compile_now(const ir::Kernel& tile, const CompileOptions& options) {
   Compilation out;
   Stopwatch watch;
   auto plan = plan::cpu::plan(tile, options.cpu, options.plan);
@@ -66,6 +87,36 @@ Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& option
   plan->recipe.target = target_name(options.cpu);
   out.artefact = {
       .recipe = std::move(plan->recipe), .kind = runtime::CodeKind::ElfObject, .code = std::move(object->object)};
+  return out;
+}
+
+}  // namespace
+
+Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& options) {
+  // A planted mutant or a wish for the stages is nothing to keep.
+  if (!options.cache || options.want_stages || !options.plan.plant.is_empty()) return compile_now(tile, options);
+  Stopwatch watch;
+  Compilation out;
+  out.key = compilation_key(tile, options);
+  bool was_made = false;
+  const auto found = options.cache->get_or_make(out.key, [&]() -> Result<std::string> {
+    auto made = compile_now(tile, options);
+    if (!made) return std::unexpected(made.error());
+    made->key = out.key;
+    out = std::move(*made);
+    was_made = true;
+    return runtime::serialise(out.artefact);
+  });
+  if (!found) return std::unexpected(found.error());
+  if (was_made) {
+    out.times.cache_ms = std::max(0.0, watch.lap_ms() - out.times.total_ms() - out.times.open_module_ms);
+    return out;
+  }
+  auto artefact = runtime::parse_artefact(*found->bytes);
+  if (!artefact) return compile_now(tile, options);  // of another format: the key should have told
+  out.artefact = std::move(*artefact);
+  out.is_from_cache = true;
+  out.times.cache_ms = watch.lap_ms();
   return out;
 }
 

@@ -15,7 +15,7 @@
 #include "target/cpu.h"
 
 namespace tilewright::cache {
-class Cache;
+class KernelCache;
 }
 
 namespace tilewright::driver {
@@ -25,7 +25,7 @@ struct CompileOptions {
   plan::cpu::Options plan;
   bool want_stages = false;       ///< keep the text of every stage (never from the cache)
   bool line_tables = true;        ///< `.tile` lines for perf and gdb
-  cache::Cache* cache = nullptr;  ///< none: compile always
+  cache::KernelCache* cache = nullptr;  ///< none: compile always
 };
 
 /// The text (or bytes) of one stage: tile, planned, vector, llvm, asm, object.
@@ -55,6 +55,9 @@ struct Compilation {
 };
 
 Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& options);
+
+/// The key of the artefact that compile() would give: content, names a user reads, target, options, toolchain.
+Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options);
 
 /// "cpu:x86-64-v4": the target as users name it.
 std::string target_name(const target::Cpu& cpu);

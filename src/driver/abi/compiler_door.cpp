@@ -1,0 +1,207 @@
+// The compiler behind the C ABI of tilewright.h: a `.tile` file and the arguments of a call, to a serialised artefact.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cache/kernel_cache.h"
+#include "driver/compile.h"
+#include "driver/program.h"
+#include "runtime/compiler_door.h"
+
+namespace tilewright::runtime {
+namespace {
+
+using nlohmann::json;
+
+std::unexpected<CompilerFailure> refuse(const Diagnostic& diagnostic, std::string rendered) {
+  return std::unexpected(CompilerFailure{static_cast<int32_t>(diagnostic.code), std::string(name(diagnostic.code)), std::move(rendered)});
+}
+
+std::unexpected<CompilerFailure> refuse(const Diagnostic& diagnostic) { return refuse(diagnostic, render(diagnostic)); }
+
+const char* access(lang::ArgumentKind kind) {
+  switch (kind) {
+    case lang::ArgumentKind::In: return "in";
+    case lang::ArgumentKind::Out: return "out";
+    case lang::ArgumentKind::InOut: return "inout";
+    case lang::ArgumentKind::Workspace: break;
+  }
+  return "workspace";
+}
+
+json describe_kernel(const lang::KernelInfo& info) {
+  json out = {{"name", info.name}, {"doc", info.doc}, {"tensors", json::array()}, {"scalars", json::array()}, {"parameters", json::array()}};
+  for (const lang::ArgumentInfo& argument : info.arguments) {
+    if (argument.kind == lang::ArgumentKind::Workspace) continue;
+    json row = {{"name", argument.name}, {"dtype", name(argument.dtype)}};
+    if (argument.is_tensor) {
+      row.update({{"rank", argument.shape.size()}, {"access", access(argument.kind)}, {"optional", argument.optional}, {"shape", argument.shape}});
+      out["tensors"].push_back(row);
+    } else {
+      row["default"] = argument.default_value ? json(*argument.default_value) : json(nullptr);
+      out["scalars"].push_back(row);
+    }
+  }
+  for (const lang::ParamInfo& param : info.params) out["parameters"].push_back({{"name", param.name}, {"default", lang::to_string(param.value)}});
+  return out;
+}
+
+/// The arguments of a call against the kernel's tensors, in order.
+class CallShape {
+ public:
+  CallShape(const lang::KernelInfo& info, const tw_arguments& arguments) {
+    size_t position = 0;
+    for (const lang::ArgumentInfo& argument : info.arguments) {
+      if (!argument.is_tensor || argument.kind == lang::ArgumentKind::Workspace) continue;
+      if (position == arguments.tensor_count) break;
+      const tw_tensor& tensor = arguments.tensors[position++];
+      if (!(tensor.flags & TW_TENSOR_ABSENT)) pairs_.emplace_back(&argument, &tensor);
+    }
+  }
+
+  int dtype_mismatches() const {
+    return static_cast<int>(std::ranges::count_if(pairs_, [](const auto& pair) {
+      return pair.second->dtype >= 0 && pair.second->dtype != static_cast<int32_t>(pair.first->dtype);
+    }));
+  }
+
+  /// Extents that are a bare dimension give it its size.
+  void bind(const lang::KernelInfo& info, std::map<std::string, int64_t>& dims) const {
+    for (const auto& [argument, tensor] : pairs_) {
+      if (!tensor->extents) continue;
+      const size_t rank = std::min(argument->shape.size(), static_cast<size_t>(std::max(0, tensor->rank)));
+      for (size_t axis = 0; axis < rank; ++axis) {
+        if (std::ranges::count(info.dims, argument->shape[axis])) dims.emplace(argument->shape[axis], tensor->extents[axis]);
+      }
+    }
+  }
+
+  /// The dtypes that the call brings.
+  std::vector<DType> dtypes() const {
+    std::vector<DType> out;
+    for (const auto& [argument, tensor] : pairs_) {
+      if (tensor->dtype < 0 || tensor->dtype > static_cast<int32_t>(DType::E5M2)) continue;
+      const auto dtype = static_cast<DType>(tensor->dtype);
+      if (!std::ranges::count(out, dtype)) out.push_back(dtype);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<const lang::ArgumentInfo*, const tw_tensor*>> pairs_;
+};
+
+class Compiler final : public CompilerDoor {
+ public:
+  std::expected<CompilerOutput, CompilerFailure> describe(std::string_view path) override {
+    const auto source = lang::load_source(std::string(path));
+    if (!source) return refuse(source.error());
+    json kernels = json::array();
+    for (const std::string& kernel : source->kernel_names()) {
+      const auto info = lang::describe(*source, kernel, {});
+      if (!info) return refuse(info.error(), source->render(info.error()));
+      kernels.push_back(describe_kernel(*info));
+    }
+    return CompilerOutput{json{{"kernels", kernels}}.dump(), false};
+  }
+
+  std::expected<CompilerOutput, CompilerFailure> compile(const CompilerRequest& request) override;
+
+ private:
+  cache::KernelCache* cache_for(const CompilerRequest& request);
+
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<cache::KernelCache>> caches_;  ///< by folder
+};
+
+cache::KernelCache* Compiler::cache_for(const CompilerRequest& request) {
+  const std::string folder = request.has_cache_folder ? request.cache_folder : cache::default_folder();
+  if (folder.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  auto& cache = caches_[folder];
+  if (!cache) cache = std::make_unique<cache::KernelCache>(cache::CacheOptions{.folder = folder});
+  return cache.get();
+}
+
+Result<lang::Source> read_source(const CompilerRequest& request) {
+  auto source = request.has_source ? lang::parse_source(request.source, request.path) : lang::load_source(request.path);
+  if (source) return *source;
+  return fail(FailureCode::compile_failed, render(source.error()));
+}
+
+/// Dtype parameters that the caller left open take the dtypes of the arguments, when the kernel then fits better.
+std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const tw_arguments& arguments, driver::KernelRequest& request) {
+  const auto mismatches = [&](const std::map<std::string, std::string>& texts) -> std::optional<int> {
+    lang::Configuration configuration;
+    for (const auto& [param, text] : texts) {
+      if (const auto value = lang::parse_param_value(text)) configuration.params.emplace(param, *value);
+    }
+    const auto info = lang::describe(source, request.kernel, configuration);
+    return info ? std::optional(CallShape(*info, arguments).dtype_mismatches()) : std::nullopt;
+  };
+  const auto info = lang::describe(source, request.kernel, {});
+  if (!info) return std::unexpected(info.error());
+  std::optional<int> best = mismatches(request.params);
+  for (const lang::ParamInfo& param : info->params) {
+    if (best == 0) break;
+    if (!std::holds_alternative<DType>(param.value) || request.params.contains(param.name)) continue;
+    for (const DType dtype : CallShape(*info, arguments).dtypes()) {
+      auto texts = request.params;
+      texts[param.name] = name(dtype);
+      const std::optional<int> with = mismatches(texts);
+      if (!with || (best && *with >= *best)) continue;
+      best = with;
+      request.params = std::move(texts);
+    }
+  }
+  return {};
+}
+
+Result<driver::CompileOptions> options_of(const CompilerRequest& request) {
+  driver::CompileOptions options;
+  const std::string target = request.target.empty() ? "cpu" : request.target;
+  if (target == "cpu") return options;
+  const auto cpu = target::parse_cpu(target.starts_with("cpu:") ? target.substr(4) : target);
+  if (!cpu) return fail(FailureCode::compile_failed, "unknown target '" + target + "'");
+  options.cpu = *cpu;
+  return options;
+}
+
+std::unexpected<CompilerFailure> refuse(const Failure& failure) {
+  return std::unexpected(CompilerFailure{static_cast<int32_t>(failure.code), std::string(name(failure.code)), failure.message});
+}
+
+std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerRequest& request) {
+  const Result<lang::Source> source = read_source(request);
+  if (!source) return refuse(source.error());
+  driver::KernelRequest asked{.path = request.path, .kernel = request.kernel, .use_example = false};
+  if (asked.kernel.empty() && source->kernel_names().size() == 1) asked.kernel = source->kernel_names()[0];
+  for (const std::string& text : request.parameters) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return refuse(Failure{FailureCode::compile_failed, "'" + text + "' is not NAME=VALUE"});
+    asked.params[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  if (request.arguments) {
+    if (const auto inferred = infer_dtypes(*source, *request.arguments, asked); !inferred) {
+      return refuse(inferred.error(), source->render(inferred.error()));
+    }
+    const auto info = lang::describe(*source, asked.kernel, {});
+    if (!info) return refuse(info.error(), source->render(info.error()));
+    CallShape(*info, *request.arguments).bind(*info, asked.dims);
+  }
+  const auto program = driver::load_program(*source, asked);
+  if (!program) return refuse(program.error().diagnostic, program.error().rendered);
+  Result<driver::CompileOptions> options = options_of(request);
+  if (!options) return refuse(options.error());
+  options->cache = cache_for(request);
+  const auto compiled = driver::compile(program->kernel, *options);
+  if (!compiled) return refuse(compiled.error(), source->render(compiled.error()));
+  return CompilerOutput{serialise(compiled->artefact), compiled->is_from_cache};
+}
+
+}  // namespace
+
+std::unique_ptr<CompilerDoor> open_compiler() { return std::make_unique<Compiler>(); }
+
+}  // namespace tilewright::runtime
