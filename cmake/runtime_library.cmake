@@ -25,5 +25,6 @@ if(TARGET tw_driver_abi AND TILEWRIGHT_COMPILER)
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
   set_target_properties(tilewright_library PROPERTIES OUTPUT_NAME tilewright VERSION ${PROJECT_VERSION} SOVERSION 1
                         LINKER_LANGUAGE CXX)
+  target_include_directories(tilewright_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   add_dependencies(tilewright_library tilewright-jit)
 endif()

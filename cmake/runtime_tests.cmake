@@ -33,3 +33,10 @@ add_dependencies(aot_test tilewright_runtime_static)
 # The fuzzer's target, replayed over its kept corpus.
 target_sources(runtime_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/records_fuzz.cpp)
 target_link_libraries(runtime_test PRIVATE tw_cache)
+
+# libtilewright.so by its C ABI.
+if(TARGET tilewright_library)
+  tw_room_test(driver/abi LINKS tilewright_library)
+  target_link_libraries(driver_abi_test PRIVATE ${CMAKE_DL_LIBS})
+  target_compile_definitions(driver_abi_test PRIVATE TW_LIBRARY="$<TARGET_FILE:tilewright_library>")
+endif()

@@ -58,11 +58,11 @@ Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
   for (const ir::Requirement& requirement : tile.requirements) text += requirement.text + "\n";
   for (const ir::Text& message : tile.texts) text += fmt::format("{}:{}\n", message.location.line, message.text);
   const target::Cpu& cpu = options.cpu;
-  text += fmt::format("{} {} {} {} {} {} {} {}\n", cpu.name, fmt::join(cpu.features, ","), cpu.vector_bits, cpu.vector_registers,
-                      cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes, cpu.cores);
+  text += fmt::format("{} {} {} {} {} {} {} {}\n", cpu.name, fmt::join(cpu.features, ","), cpu.vector_bits,
+                      cpu.vector_registers, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes, cpu.cores);
   const plan::cpu::Options& plan = options.plan;
-  text += fmt::format("{} {} {} {} {}\n", plan.fuse, plan.micro_kernels, plan.share_panels, fmt::join(plan.disabled_passes, ","),
-                      options.line_tables);
+  text += fmt::format("{} {} {} {} {}\n", plan.fuse, plan.micro_kernels, plan.share_panels,
+                      fmt::join(plan.disabled_passes, ","), options.line_tables);
   return hash128(text);
 }
 

@@ -28,7 +28,8 @@ std::string find_build_id(const std::string& notes) {
     if (end > notes.size() || end <= at) return {};
     if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && notes.compare(name, 3, "GNU") == 0) {
       std::string hex;
-      for (size_t i = 0; i < header.n_descsz; ++i) hex += fmt::format("{:02x}", static_cast<unsigned char>(notes[content + i]));
+      for (size_t i = 0; i < header.n_descsz; ++i)
+        hex += fmt::format("{:02x}", static_cast<unsigned char>(notes[content + i]));
       return hex;
     }
     at = end;
@@ -46,7 +47,8 @@ std::string identity_of(const std::string& path) {
 
 std::string own_path() {
   Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&toolchain_identity), &self) == 0 || !self.dli_fname) return "/proc/self/exe";
+  if (dladdr(reinterpret_cast<const void*>(&toolchain_identity), &self) == 0 || !self.dli_fname)
+    return "/proc/self/exe";
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(self.dli_fname, error);
   return error ? "/proc/self/exe" : path.string();
@@ -58,10 +60,13 @@ std::string build_id(const std::string& path) {
   constexpr size_t kMostSegments = 64, kMostNotes = 1 << 16;
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header;
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return {};
   std::vector<Elf64_Phdr> segments(std::min<size_t>(header.e_phnum, kMostSegments));
   file.seekg(static_cast<std::streamoff>(header.e_phoff));
-  if (!file.read(reinterpret_cast<char*>(segments.data()), static_cast<std::streamsize>(segments.size() * sizeof(Elf64_Phdr)))) return {};
+  if (!file.read(reinterpret_cast<char*>(segments.data()),
+                 static_cast<std::streamsize>(segments.size() * sizeof(Elf64_Phdr))))
+    return {};
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_NOTE || segment.p_filesz > kMostNotes) continue;
     std::string notes(segment.p_filesz, '\0');

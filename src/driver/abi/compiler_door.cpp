@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 std::unexpected<CompilerFailure> refuse(const Diagnostic& diagnostic, std::string rendered) {
-  return std::unexpected(CompilerFailure{static_cast<int32_t>(diagnostic.code), std::string(name(diagnostic.code)), std::move(rendered)});
+  return std::unexpected(
+      CompilerFailure{static_cast<int32_t>(diagnostic.code), std::string(name(diagnostic.code)), std::move(rendered)});
 }
 
 std::unexpected<CompilerFailure> refuse(const Diagnostic& diagnostic) { return refuse(diagnostic, render(diagnostic)); }
@@ -31,19 +32,27 @@ const char* access(lang::ArgumentKind kind) {
 }
 
 json describe_kernel(const lang::KernelInfo& info) {
-  json out = {{"name", info.name}, {"doc", info.doc}, {"tensors", json::array()}, {"scalars", json::array()}, {"parameters", json::array()}};
+  json out = {{"name", info.name},
+              {"doc", info.doc},
+              {"tensors", json::array()},
+              {"scalars", json::array()},
+              {"parameters", json::array()}};
   for (const lang::ArgumentInfo& argument : info.arguments) {
     if (argument.kind == lang::ArgumentKind::Workspace) continue;
     json row = {{"name", argument.name}, {"dtype", name(argument.dtype)}};
     if (argument.is_tensor) {
-      row.update({{"rank", argument.shape.size()}, {"access", access(argument.kind)}, {"optional", argument.optional}, {"shape", argument.shape}});
+      row.update({{"rank", argument.shape.size()},
+                  {"access", access(argument.kind)},
+                  {"optional", argument.optional},
+                  {"shape", argument.shape}});
       out["tensors"].push_back(row);
     } else {
       row["default"] = argument.default_value ? json(*argument.default_value) : json(nullptr);
       out["scalars"].push_back(row);
     }
   }
-  for (const lang::ParamInfo& param : info.params) out["parameters"].push_back({{"name", param.name}, {"default", lang::to_string(param.value)}});
+  for (const lang::ParamInfo& param : info.params)
+    out["parameters"].push_back({{"name", param.name}, {"default", lang::to_string(param.value)}});
   return out;
 }
 
@@ -72,7 +81,8 @@ class CallShape {
       if (!tensor->extents) continue;
       const size_t rank = std::min(argument->shape.size(), static_cast<size_t>(std::max(0, tensor->rank)));
       for (size_t axis = 0; axis < rank; ++axis) {
-        if (std::ranges::count(info.dims, argument->shape[axis])) dims.emplace(argument->shape[axis], tensor->extents[axis]);
+        if (std::ranges::count(info.dims, argument->shape[axis]))
+          dims.emplace(argument->shape[axis], tensor->extents[axis]);
       }
     }
   }
@@ -131,7 +141,8 @@ Result<lang::Source> read_source(const CompilerRequest& request) {
 }
 
 /// Dtype parameters that the caller left open take the dtypes of the arguments, when the kernel then fits better.
-std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const tw_arguments& arguments, driver::KernelRequest& request) {
+std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const tw_arguments& arguments,
+                                             driver::KernelRequest& request) {
   const auto mismatches = [&](const std::map<std::string, std::string>& texts) -> std::optional<int> {
     lang::Configuration configuration;
     for (const auto& [param, text] : texts) {
@@ -169,7 +180,8 @@ Result<driver::CompileOptions> options_of(const CompilerRequest& request) {
 }
 
 std::unexpected<CompilerFailure> refuse(const Failure& failure) {
-  return std::unexpected(CompilerFailure{static_cast<int32_t>(failure.code), std::string(name(failure.code)), failure.message});
+  return std::unexpected(
+      CompilerFailure{static_cast<int32_t>(failure.code), std::string(name(failure.code)), failure.message});
 }
 
 std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerRequest& request) {
@@ -179,7 +191,8 @@ std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerR
   if (asked.kernel.empty() && source->kernel_names().size() == 1) asked.kernel = source->kernel_names()[0];
   for (const std::string& text : request.parameters) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos) return refuse(Failure{FailureCode::compile_failed, "'" + text + "' is not NAME=VALUE"});
+    if (equals == std::string::npos)
+      return refuse(Failure{FailureCode::compile_failed, "'" + text + "' is not NAME=VALUE"});
     asked.params[text.substr(0, equals)] = text.substr(equals + 1);
   }
   if (request.arguments) {

@@ -85,7 +85,8 @@ Run add_build(CLI::App& app, Session&) {
   app.add_flag("--specialise", options->specialise, "Make every dimension a constant (give them with --dim)");
   app.add_flag("--json", options->json, "Print JSON");
   app.footer(
-      "The object and its header link into a C or C++ program with libtilewright_runtime alone; the .twk file is loaded by\n"
+      "The object and its header link into a C or C++ program with libtilewright_runtime alone; the .twk file is "
+      "loaded by\n"
       "tw_plan_load_file() or from Python. In CMake: tilewright_add_kernel(name SOURCE file.tile KERNEL name).\n\n"
       "Examples:\n"
       "  tilewright build kernels/softmax.tile --target cpu:x86-64-v3 --out build/kernels\n"

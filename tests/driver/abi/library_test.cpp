@@ -1,0 +1,134 @@
+// libtilewright.so as a program uses it: C ABI only.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tilewright/tilewright.h"
+
+namespace {
+
+std::string take(tw_status* status) {
+  std::string text = std::string(tw_status_code_text(status)) + ": " + tw_status_message(status);
+  tw_status_free(status);
+  return text;
+}
+
+constexpr const char* kScale = R"(
+kernel scale_rows(A: T[M, N], s: f32 = 2.0) -> (C: T[M, N])
+  param T: dtype = f16 in {f16, bf16, f32}
+  param block_M = 8 in {4, 8, 16}
+{
+  grid (by: ceildiv(M, block_M)) threads(32) {
+    for i, j in parallel(block_M, N) {
+      C[by*block_M + i, j] = A[by*block_M + i, j] * s
+    }
+  }
+}
+)";
+
+class Library : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/tw_library_XXXXXX";
+    folder_ = mkdtemp(name);
+    cache_ = folder_ + "/cache";
+    ASSERT_EQ(take(tw_device_open("cpu", nullptr, &device_)), "ok: ");
+    ASSERT_EQ(take(tw_compiler_open(&compiler_)), "ok: ");
+  }
+  void TearDown() override {
+    tw_compiler_close(compiler_);
+    tw_device_close(device_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  tw_status* compile(const char* source, const tw_arguments* arguments, tw_compiled** compiled) {
+    tw_compile_request request = {};
+    request.struct_size = sizeof request;
+    request.path = "test.tile";
+    request.source = source;
+    request.arguments = arguments;
+    request.cache_folder = cache_.c_str();
+    return tw_compiler_compile(compiler_, &request, compiled);
+  }
+
+  /// Compiles for 5×7 f32 arrays, runs, and checks; true when the artefact came from the cache.
+  bool compile_and_run() {
+    std::vector<float> a(35), c(35);
+    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
+    const int64_t extents[] = {5, 7};
+    const tw_tensor tensors[] = {{a.data(), extents, nullptr, TW_F32, 2, TW_TENSOR_READ_ONLY, TW_CPU},
+                                 {c.data(), extents, nullptr, TW_F32, 2, 0, TW_CPU}};
+    const tw_arguments arguments = {tensors, 2, nullptr, 0};
+    tw_compiled* compiled = nullptr;
+    EXPECT_EQ(take(compile(kScale, &arguments, &compiled)), "ok: ");
+    if (!compiled) return false;
+    const bool is_from_cache = tw_compiled_is_from_cache(compiled) != 0;
+    tw_plan* plan = nullptr;
+    EXPECT_EQ(take(tw_plan_load(device_, tw_compiled_data(compiled), tw_compiled_size(compiled), &plan)), "ok: ");
+    tw_compiled_free(compiled);
+    size_t bytes = 0;
+    EXPECT_EQ(take(tw_plan_workspace_bytes(plan, &arguments, &bytes)), "ok: ");
+    tw_buffer* workspace = nullptr;
+    EXPECT_EQ(take(tw_buffer_allocate(device_, bytes, &workspace)), "ok: ");
+    EXPECT_EQ(take(tw_execute(plan, &arguments, tw_buffer_data(workspace), bytes, nullptr)), "ok: ");
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(c[i], 2 * a[i]);
+    tw_buffer_free(workspace);
+    tw_plan_free(plan);
+    return is_from_cache;
+  }
+
+  std::string folder_, cache_;
+  tw_device* device_ = nullptr;
+  tw_compiler* compiler_ = nullptr;
+};
+
+TEST_F(Library, CompilesForTheArgumentsAndRemembers) {
+  EXPECT_FALSE(compile_and_run());  // T = f32 came from the arrays
+  EXPECT_TRUE(compile_and_run());
+  tw_compiler_close(compiler_);
+  ASSERT_EQ(take(tw_compiler_open(&compiler_)), "ok: ");
+  EXPECT_TRUE(compile_and_run());  // now from disk
+}
+
+TEST_F(Library, ErrorsCarryTheCaret) {
+  tw_compiled* compiled = nullptr;
+  const std::string text = take(
+      compile("kernel broken(A: f32[N]) -> (C: f32[N])\n{\n  grid (b: M) threads(1) { }\n}\n", nullptr, &compiled));
+  EXPECT_TRUE(text.starts_with("E1")) << text;
+  EXPECT_NE(text.find("test.tile:3:"), std::string::npos) << text;
+  EXPECT_NE(text.find("^"), std::string::npos) << text;
+}
+
+// Another LLVM with all its symbols in the global scope, alive before and after ours compiles.
+TEST_F(Library, ASecondLlvmInTheProcessDoesNotDisturb) {
+  void* other = nullptr;
+  for (const char* name : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM.so.19.1", "libLLVM.so"}) {
+    if ((other = dlopen(name, RTLD_NOW | RTLD_GLOBAL))) break;
+  }
+  if (!other) GTEST_SKIP() << "no second libLLVM is installed";
+  const auto create = reinterpret_cast<void* (*)()>(dlsym(other, "LLVMContextCreate"));
+  const auto dispose = reinterpret_cast<void (*)(void*)>(dlsym(other, "LLVMContextDispose"));
+  ASSERT_TRUE(create && dispose);
+  void* const context = create();
+  EXPECT_FALSE(compile_and_run());
+  dispose(context);
+  void* const again = create();
+  EXPECT_NE(again, nullptr);
+  dispose(again);
+}
+
+TEST_F(Library, PythonCompilesAndCalls) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "needs python3";
+  const std::string command = "TILEWRIGHT_CACHE_DIR=" + cache_ +
+                              " TILEWRIGHT_LIBRARY=" TW_LIBRARY " TW_KERNELS=" TW_SOURCE_DIR
+                              "/kernels python3 " TW_SOURCE_DIR "/tests/python/tilewright_test.py -q 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+
+}  // namespace
