@@ -8,6 +8,7 @@
  *
  * Order of calls, each from one thread:
  *   entry → open → prepare → compile → workspace → launch … → close
+ * `prepare` may come again with another contract (the check does so for many small shapes): start over for it.
  * Functions return 0 on success, TW_CANDIDATE_UNSUPPORTED when the contract or configuration is not one they can do
  * (the cell says not-run), anything else is a failure; `last_error` then gives one line of text.
  */

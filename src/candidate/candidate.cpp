@@ -1,5 +1,7 @@
 #include "candidate/candidate.h"
 
+#include <algorithm>
+
 namespace tilewright::candidate {
 
 int64_t Tensor::element_count() const {
@@ -21,6 +23,15 @@ Result<RemoteTimes> Candidate::launch_batch(std::span<const Tensor>, int) {
 
 Result<void*> Candidate::allocate_shared(size_t) {
   return fail(DiagnosticCode::E9001, "allocate_shared called on a candidate that runs in this process");
+}
+
+void Candidate::release_shared(void*) {}
+
+bool same_tensors(std::span<const Tensor> a, std::span<const Tensor> b) {
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
+    return x.data == y.data && x.dtype == y.dtype && x.is_output == y.is_output && x.shape == y.shape &&
+           x.strides == y.strides && x.name == y.name;
+  });
 }
 
 }  // namespace tilewright::candidate

@@ -34,6 +34,9 @@ struct Tensor {
   size_t byte_count() const;  ///< of the span from the first to the last element
 };
 
+/// Equal in every field: what a candidate bound for the last launch serves this one too.
+bool same_tensors(std::span<const Tensor> a, std::span<const Tensor> b);
+
 struct Identity {
   std::string name;                              ///< file-name safe: it names the folder out/<name>
   std::string version;                           ///< of the library judged
@@ -108,6 +111,7 @@ class Candidate {
   /// A remote candidate sees only memory made here (shared between both processes); in-process candidates take any
   /// memory.
   virtual Result<void*> allocate_shared(size_t bytes);
+  virtual void release_shared(void* memory);
 
   virtual PeakMemory peak_memory() { return {}; }
   virtual std::optional<int> process_id() const { return std::nullopt; }  ///< of a worker

@@ -105,13 +105,13 @@ class LibraryCandidate final : public Candidate {
 
   /// Translates once for the same arguments, so that a launch costs one call.
   void bind(std::span<const Tensor> args) {
-    if (bound_from_ == args.data() && bound_.size() == args.size()) return;
+    if (!bound_.empty() && same_tensors(args, tensors_)) return;
+    tensors_.assign(args.begin(), args.end());
     bound_.clear();
-    for (const Tensor& t : args) {
+    for (const Tensor& t : tensors_) {
       bound_.push_back({t.data, t.name.c_str(), tilewright::name(t.dtype).data(), static_cast<int32_t>(t.shape.size()),
                         t.is_output ? 1 : 0, t.shape.data(), t.strides.data()});
     }
-    bound_from_ = args.data();
   }
 
   Status check(int32_t result, const char* step) {
@@ -127,7 +127,7 @@ class LibraryCandidate final : public Candidate {
   const tw_candidate_api* api_ = nullptr;
   void* self_ = nullptr;
   std::vector<tw_candidate_tensor> bound_;
-  const Tensor* bound_from_ = nullptr;
+  std::vector<Tensor> tensors_;  ///< what `bound_` points into
 };
 
 }  // namespace

@@ -57,6 +57,7 @@ class WorkerCandidate final : public Candidate {
   Identity identity() const override { return identity_; }
 
   Result<Echo> prepare(const ContractText& contract) override {
+    tensors_.clear();
     auto reply =
         ask({{"op", "prepare"}, {"contract", json::parse(contract.json, nullptr, false)}, {"digest", contract.digest}});
     if (!reply) return std::unexpected(reply.error());
@@ -107,6 +108,11 @@ class WorkerCandidate final : public Candidate {
     if (!memory) return std::unexpected(memory.error());
     memory_.push_back(std::move(*memory));
     return memory_.back().data();
+  }
+
+  void release_shared(void* memory) override {
+    std::erase_if(memory_, [memory](const SharedMemory& m) { return m.data() == memory; });
+    tensors_.clear();
   }
 
   PeakMemory peak_memory() override {
@@ -172,7 +178,7 @@ class WorkerCandidate final : public Candidate {
 
   /// Tells the worker where the tensors are, once for the same arguments.
   Status bind(std::span<const Tensor> args) {
-    if (bound_from_ == args.data() && bound_count_ == args.size()) return {};
+    if (!tensors_.empty() && same_tensors(args, tensors_)) return {};
     json list = json::array();
     for (const Tensor& t : args) {
       const auto* data = static_cast<const std::byte*>(t.data);
@@ -190,8 +196,7 @@ class WorkerCandidate final : public Candidate {
                       {"offset", data - home->data()}});
     }
     if (auto bound = done(ask({{"op", "bind"}, {"args", list}})); !bound) return bound;
-    bound_from_ = args.data();
-    bound_count_ = args.size();
+    tensors_.assign(args.begin(), args.end());
     return {};
   }
 
@@ -203,8 +208,7 @@ class WorkerCandidate final : public Candidate {
   Identity identity_;
   std::vector<std::string> paths_;
   std::vector<SharedMemory> memory_;
-  const Tensor* bound_from_ = nullptr;
-  size_t bound_count_ = 0;
+  std::vector<Tensor> tensors_;  ///< as the worker last heard of them
 };
 
 }  // namespace

@@ -23,10 +23,12 @@ enum class Group { Write, Measure, Decide, Hidden };
 
 /// What every subcommand shares: how the process was started and which kinds of candidates it can open.
 struct Session {
-  std::string executable;            ///< absolute path of this binary; stages run in children of it
-  std::vector<std::string> command;  ///< argv, as it is written into records
-  candidate::WorkerOptions workers;  ///< where ready workers are and what runs them
-  candidate::Kinds kinds;            ///< "lib", "worker", and our own kernels when built with the compiler
+  std::string executable;                       ///< absolute path of this binary; stages run in children of it
+  std::vector<std::string> command;             ///< argv, as it is written into records
+  candidate::WorkerOptions workers;             ///< where ready workers are and what runs them
+  candidate::Kinds kinds;                       ///< "lib", "worker", and our own kernels when built with the compiler
+  std::vector<std::string> default_candidates;  ///< of a bench without arguments
+  std::vector<std::string> default_references;  ///< rivals tried when none are named
 };
 
 using Run = std::function<Result<ExitCode>()>;

@@ -108,11 +108,13 @@ class TileCandidate final : public candidate::Candidate {
       if (Status ready = init_device(); !ready) return std::unexpected(ready.error());
     }
     const auto start = std::chrono::steady_clock::now();
-    auto program = driver::load_program(source_, request);
+    auto program = driver::load_program(*source_, request);
     if (!program) return std::unexpected(program.error().diagnostic);
     const double front_end =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    auto compiled = driver::compile(program->kernel, {.cache = cache_.get()});
+    driver::CompileOptions options;
+    options.cache = cache_.get();
+    auto compiled = driver::compile(program->kernel, options);
     if (!compiled) return std::unexpected(compiled.error());
     const auto load_start = std::chrono::steady_clock::now();
     auto plan = runtime::Plan::load(*device_, compiled->artefact);
@@ -164,7 +166,7 @@ class TileCandidate final : public candidate::Candidate {
   /// The workload of the first combination of flags and dtypes that is the contract's; else that of the defaults.
   Result<bench::Workload> match() {
     driver::KernelRequest request{.kernel = spelling_.kernel, .params = spelling_.params, .use_example = false};
-    const auto names = source_.kernel_names();
+    const auto names = source_->kernel_names();
     if (request.kernel.empty() && names.size() == 1) spelling_.kernel = request.kernel = names[0];
     lang::Configuration configuration;
     for (const auto& [name, text] : request.params) {
@@ -173,7 +175,7 @@ class TileCandidate final : public candidate::Candidate {
     if (request.kernel.empty())
       return fail(DiagnosticCode::E1800, fmt::format("{} has {} kernels", spelling_.path, names.size()),
                   "write tile:FILE.tile:KERNEL");
-    auto info = lang::describe(source_, request.kernel, configuration);
+    auto info = lang::describe(*source_, request.kernel, configuration);
     if (!info) return std::unexpected(info.error());
     std::vector<lang::ParamInfo> open;
     for (const lang::ParamInfo& p : info->params) {
@@ -201,7 +203,7 @@ class TileCandidate final : public candidate::Candidate {
       }
       return std::nullopt;
     }
-    const auto info = lang::describe(source_, spelling_.kernel, configuration);
+    const auto info = lang::describe(*source_, spelling_.kernel, configuration);
     if (!info) return std::nullopt;
     const auto dims = bind_dims(*info);
     if (!dims) return std::nullopt;
@@ -267,7 +269,7 @@ class TileCandidate final : public candidate::Candidate {
 
   Spelling spelling_;
   candidate::OpenOptions options_;
-  lang::Source source_;
+  std::optional<lang::Source> source_;
   std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<cache::KernelCache> cache_;
   bench::Workload wanted_;

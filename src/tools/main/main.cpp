@@ -7,6 +7,9 @@
 
 #include "adapters/rival/rivals.h"
 #include "tools/command.h"
+#ifdef TILEWRIGHT_HAVE_COMPILER
+#include "adapters/tile/tile_candidate.h"
+#endif
 
 namespace tilewright::tools {
 namespace {
@@ -64,6 +67,11 @@ int run_command_line(int argc, char** argv) {
   session.workers = worker_options(session.executable);
   session.kinds = candidate::built_in_kinds(session.workers);
   adapters::add_rivals(session.kinds, {session.workers.python});
+#ifdef TILEWRIGHT_HAVE_COMPILER
+  adapters::add_tile_kind(session.kinds);
+#endif
+  session.default_candidates = {"worker:onnxruntime"};
+  session.default_references = {"worker:onnxruntime", "worker:torch", "worker:numpy"};
   std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));

@@ -1,0 +1,53 @@
+#include "bench/budget.h"
+
+namespace tilewright::bench {
+namespace {
+
+measure::StopRule rule(double min_total_ms, double timeout_ms) {
+  measure::StopRule out;
+  out.min_total_ms = min_total_ms;
+  out.timeout_ms = timeout_ms;
+  return out;
+}
+
+}  // namespace
+
+std::optional<Budget> find_budget(std::string_view name) {
+  Budget out;
+  out.name = name;
+  if (name == "full") {
+    out.hot = rule(200, 3000);
+    return out;
+  }
+  if (name == "ci") {
+    out.warm = rule(500, 5000);
+    out.hot = rule(100, 1000);
+    out.import_min_ms = 1000;
+    return out;
+  }
+  if (name == "quick") {
+    out.import_processes = 5;
+    out.import_min_ms = 0;
+    out.compile_processes = 3;
+    out.warm_processes = 2;
+    out.warm = rule(500, 3000);
+    out.hot = rule(100, 500);
+    out.ratio_rounds_limit = 104;
+    return out;
+  }
+  if (name == "selftest") {
+    out.import_processes = 2;
+    out.import_min_ms = 0;
+    out.compile_processes = 2;
+    out.warm_processes = 1;
+    out.warm = rule(20, 400);
+    out.hot = rule(10, 200);
+    out.ratio_rounds = 20;
+    out.ratio_rounds_limit = 20;
+    out.fuzz_shapes = 0;
+    return out;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,74 @@
+#include "bench/foreign_code.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace tilewright::bench {
+namespace {
+
+constexpr const char* kLibraries[] = {"openblas", "libblis", "mkl",   "dnnl",  "onednn",  "onnxruntime", "torch",
+                                      "cublas",   "cudnn",   "eigen", "atlas", "libblas", "nvpl",        "armpl"};
+
+std::set<std::string> mapped_files() {
+  std::set<std::string> out;
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    const size_t slash = line.find('/');
+    if (slash != std::string::npos) out.insert(line.substr(slash));
+  }
+  return out;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Everything the candidate says about itself.
+std::string declaration(const candidate::Candidate& candidate) {
+  const candidate::Identity identity = candidate.identity();
+  std::string text = identity.name + " " + identity.version;
+  for (const auto& [library, version] : identity.libraries) text += " " + library + " " + version;
+  for (const std::string& path : candidate.installed_paths())
+    text += " " + std::filesystem::path(path).filename().string();
+  return lower(text);
+}
+
+/// True for a shared library that offers the candidate interface itself: another candidate.
+bool is_a_candidate(const std::string& file) {
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  const bool found = ::dlsym(library, "tw_candidate_entry") != nullptr;
+  ::dlclose(library);
+  return found;
+}
+
+}  // namespace
+
+ForeignCode ForeignCode::of_this_process() {
+  ForeignCode out;
+  out.files_ = mapped_files();
+  return out;
+}
+
+std::optional<std::string> ForeignCode::undeclared_library(const candidate::Candidate& candidate) const {
+  const std::string declared = declaration(candidate);
+  const auto own = candidate.installed_paths();
+  for (const std::string& file : mapped_files()) {
+    if (files_.contains(file) || std::ranges::find(own, file) != own.end()) continue;
+    const std::string name = lower(std::filesystem::path(file).filename().string());
+    for (const char* library : kLibraries) {
+      std::string word = library;
+      if (word.starts_with("lib")) word = word.substr(3);
+      if (name.find(library) != std::string::npos && declared.find(word) == std::string::npos) return name;
+    }
+    if (name.find(".so") != std::string::npos && is_a_candidate(file)) return name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewright::bench

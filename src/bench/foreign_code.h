@@ -1,0 +1,25 @@
+// Which well-known kernel libraries this process has mapped: a candidate that computes with one must say so, or it is
+// judged under a name that is not its own.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "candidate/candidate.h"
+
+namespace tilewright::bench {
+
+class ForeignCode {
+ public:
+  static ForeignCode of_this_process();
+
+  /// A library mapped since, of the known list or another candidate's, that the identity of this candidate does not
+  /// name.
+  std::optional<std::string> undeclared_library(const candidate::Candidate& candidate) const;
+
+ private:
+  std::set<std::string> files_;
+};
+
+}  // namespace tilewright::bench

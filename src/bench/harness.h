@@ -1,0 +1,62 @@
+// The lifecycle of candidates, measured: every stage in the right process, correctness first, each result recorded the
+// moment it is there.
+//
+// Guarantees: no timing is recorded for a result that was not accepted; cold and warm never share a process; what was
+// not measured has a cell that says why and how; a run that is killed goes on with `resume`; one writer per folder
+// (E3303).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/budget.h"
+#include "bench/oracle/arguments.h"
+#include "bench/record/cell.h"
+#include "bench/roofline.h"
+
+namespace tilewright::bench {
+
+struct BenchOptions {
+  std::string executable;               ///< stages run in children of it
+  std::vector<std::string> command;     ///< goes into every cell
+  std::vector<std::string> candidates;  ///< spellings
+  std::vector<std::string>
+      references;  ///< spellings, in order of preference; those that are not installed are left out
+  std::vector<Workload> workloads;
+  std::string device = "cpu";
+  int threads = 1;
+  std::string config = "{}";
+  uint64_t seed = 1;
+  Budget budget;
+  std::filesystem::path out = "out";
+  bool resume = false;
+  bool show_progress = true;
+  int64_t timeout_ms = 120'000;  ///< of one silent step of a child
+};
+
+/// One candidate or reference on one workload, as it stands after the run.
+struct Outcome {
+  Subject subject;
+  std::string candidate;  ///< its name
+  std::string spelling;
+  bool is_reference = false;
+  std::string version;
+  Cost cost;
+  std::vector<Cell> cells;  ///< latest of each stage, in life order
+
+  const Cell* find(Stage stage) const;
+  /// The measured value, or nothing.
+  std::optional<double> value(Stage stage) const;
+};
+
+struct BenchReport {
+  std::vector<Outcome> outcomes;  ///< by workload, candidates before references
+  Roofline roofline;
+  std::vector<std::string> notes;  ///< what the user should know: noise, missing references
+  std::filesystem::path out;
+};
+
+Result<BenchReport> run_bench(const BenchOptions& options);
+
+}  // namespace tilewright::bench

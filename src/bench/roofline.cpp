@@ -1,0 +1,172 @@
+#include "bench/roofline.h"
+
+#include <algorithm>
+#include <barrier>
+#include <cstring>
+#include <thread>
+
+#include "measure/clock.h"
+#include "measure/machine.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+
+// Twelve independent chains hide the latency of a fused multiply-add on every core of the last decade.
+#if defined(__x86_64__)
+__attribute__((target("avx512f"), noinline)) double multiply_add_512(int64_t rounds) {
+  __m512 x[12];
+  for (int i = 0; i < 12; ++i) x[i] = _mm512_set1_ps(static_cast<float>(i));
+  const __m512 a = _mm512_set1_ps(0.999F), b = _mm512_set1_ps(1e-3F);
+  for (int64_t r = 0; r < rounds; ++r) {
+    for (auto& v : x) v = _mm512_fmadd_ps(v, a, b);
+  }
+  float out[16];
+  double sum = 0;
+  for (auto& v : x) {
+    _mm512_storeu_ps(out, v);
+    sum += static_cast<double>(out[0]);
+  }
+  return sum;
+}
+__attribute__((target("avx2,fma"), noinline)) double multiply_add_256(int64_t rounds) {
+  __m256 x[12];
+  for (int i = 0; i < 12; ++i) x[i] = _mm256_set1_ps(static_cast<float>(i));
+  const __m256 a = _mm256_set1_ps(0.999F), b = _mm256_set1_ps(1e-3F);
+  for (int64_t r = 0; r < rounds; ++r) {
+    for (auto& v : x) v = _mm256_fmadd_ps(v, a, b);
+  }
+  float out[8];
+  double sum = 0;
+  for (auto& v : x) {
+    _mm256_storeu_ps(out, v);
+    sum += static_cast<double>(out[0]);
+  }
+  return sum;
+}
+#endif
+
+double multiply_add_plain(int64_t rounds) {
+  float x[48];
+  for (int i = 0; i < 48; ++i) x[i] = static_cast<float>(i);
+  for (int64_t r = 0; r < rounds; ++r) {
+    for (float& v : x) v = v * 0.999F + 1e-3F;
+  }
+  double sum = 0;
+  for (float v : x) sum += static_cast<double>(v);
+  return sum;
+}
+
+/// Keeps a result alive without a data race between threads.
+void keep(double value) {
+  volatile double sink = value;
+  static_cast<void>(sink);
+}
+
+struct MultiplyAdd {
+  double (*run)(int64_t);
+  double flops_per_round;
+};
+
+MultiplyAdd best_multiply_add() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 12.0 * 16 * 2};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_256, 12.0 * 8 * 2};
+#endif
+  return {multiply_add_plain, 48.0 * 2};
+}
+
+/// Runs body(thread) on all threads at once and returns the ms of the best of `repeats`.
+template <typename Body>
+double best_ms(int threads, int repeats, Body body) {
+  double best = 1e300;
+  for (int i = 0; i < repeats; ++i) {
+    std::barrier start(threads + 1), end(threads + 1);
+    std::vector<std::jthread> pool;
+    for (int t = 0; t < threads; ++t) {
+      pool.emplace_back([&, t] {
+        start.arrive_and_wait();
+        body(t);
+        end.arrive_and_wait();
+      });
+    }
+    start.arrive_and_wait();
+    const int64_t from = measure::kernel_ns();
+    end.arrive_and_wait();
+    best = std::min(best, static_cast<double>(measure::kernel_ns() - from) * 1e-6);
+  }
+  return best;
+}
+
+double sum_of(const uint64_t* data, size_t count) {
+  uint64_t sum[8] = {};
+  for (size_t i = 0; i + 8 <= count; i += 8) {
+    for (size_t k = 0; k < 8; ++k) sum[k] += data[i + k];
+  }
+  uint64_t all = 0;
+  for (uint64_t s : sum) all += s;
+  return static_cast<double>(all);
+}
+
+}  // namespace
+
+Roofline measure_roofline(int threads) {
+  Roofline out;
+  out.threads = threads;
+
+  const MultiplyAdd loop = best_multiply_add();
+  constexpr int64_t kRounds = 4'000'000;
+  const double ms = best_ms(threads, 5, [&](int) { keep(loop.run(kRounds)); });
+  out.f32_gflops = loop.flops_per_round * kRounds * threads / (ms * 1e6);
+
+  const int64_t wanted = std::max<int64_t>(4 * measure::last_level_cache_bytes(), int64_t{256} << 20);
+  const int64_t affordable = std::max<int64_t>(measure::available_memory_bytes() / 8, int64_t{64} << 20);
+  const size_t count = static_cast<size_t>(std::min({wanted, affordable, int64_t{512} << 20})) / sizeof(uint64_t) / 2;
+  std::vector<uint64_t> from(count, 1), to(count, 2);
+  const size_t part = count / static_cast<size_t>(threads) / 8 * 8;
+  const double bytes = static_cast<double>(part) * threads * sizeof(uint64_t);
+  const double read_ms =
+      best_ms(threads, 4, [&](int t) { keep(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
+  const double copy_ms = best_ms(threads, 4, [&](int t) {
+    std::memcpy(to.data() + part * static_cast<size_t>(t), from.data() + part * static_cast<size_t>(t),
+                part * sizeof(uint64_t));
+  });
+  out.read_gb_per_s = bytes / (read_ms * 1e6);
+  out.copy_gb_per_s = 2 * bytes / (copy_ms * 1e6);
+  return out;
+}
+
+json to_json(const Roofline& r) {
+  return {{"f32_gflops", r.f32_gflops},
+          {"read_gb_per_s", r.read_gb_per_s},
+          {"copy_gb_per_s", r.copy_gb_per_s},
+          {"threads", r.threads}};
+}
+
+Roofline parse_roofline(const json& object) {
+  return {object.value("f32_gflops", 0.0), object.value("read_gb_per_s", 0.0), object.value("copy_gb_per_s", 0.0),
+          object.value("threads", 1)};
+}
+
+Result<json> run_roofline(const StageRequest& request, StageChannel& channel) {
+  channel.step("roofline");
+  return to_json(measure_roofline(request.threads));
+}
+
+double physical_floor_ms(const Roofline& r, double flops, double bytes, DType in) {
+  if (r.f32_gflops <= 0 || r.read_gb_per_s <= 0) return 0;
+  // Matrix units do at most 16 times the f32 rate on 16-bit inputs and 32 times on 8-bit ones.
+  const double scale = in == DType::F64 ? 1 : bits(in) >= 32 ? 1 : bits(in) == 16 ? 16 : 32;
+  // Margins for what the probes did not reach: turbo phases, a better copy loop, a partly cached output.
+  constexpr double kPeakMargin = 0.7, kBandwidthMargin = 0.5;
+  const double compute_ms = flops / (r.f32_gflops * 1e6 * scale) * kPeakMargin;
+  const double memory_ms = bytes / (std::max(r.read_gb_per_s, r.copy_gb_per_s) * 1e6) * kBandwidthMargin;
+  return std::max(compute_ms, memory_ms);
+}
+
+}  // namespace tilewright::bench

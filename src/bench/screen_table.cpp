@@ -1,0 +1,201 @@
+#include "bench/screen_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+using Line = std::vector<std::string>;
+
+const Line kHead = {"candidate", "correct", "import",     "compile",      "load",    "first call",
+                    "warm",      "rate",    "of ceiling", "× best rival", "peak MiB"};
+
+std::string scaled_ms(double ms) {
+  if (ms >= 1000) return fmt::format("{:.3g} s", ms / 1000);
+  if (ms >= 1) return fmt::format("{:.4g} ms", ms);
+  if (ms >= 1e-3) return fmt::format("{:.4g} µs", ms * 1e3);
+  return fmt::format("{:.3g} ns", ms * 1e6);
+}
+
+std::string word(const Cell* cell) {
+  if (cell == nullptr) return "not-run";
+  return std::string(name(cell->state));
+}
+
+std::string render_check(const Outcome& outcome) {
+  const Cell* cell = outcome.find(Stage::Check);
+  if (cell == nullptr || cell->state == State::NotRun) return "not-run";
+  return cell->state == State::Measured ? "true" : "false";
+}
+
+/// Multiply-adds for what computes, bytes for what moves data: the side of the roofline the work is on.
+bool is_compute_bound(const Outcome& outcome, const Roofline& roofline) {
+  return outcome.cost.flops / std::max(roofline.f32_gflops, 1e-9) >
+         outcome.cost.bytes / std::max(roofline.copy_gb_per_s, 1e-9);
+}
+
+std::pair<std::string, std::string> render_rate(const Outcome& outcome, const Roofline& roofline) {
+  const auto warm = outcome.value(Stage::Warm);
+  if (!warm || *warm <= 0) return {"-", "-"};
+  if (is_compute_bound(outcome, roofline)) {
+    const double gflops = outcome.cost.flops / (*warm * 1e6);
+    return {gflops >= 1000 ? fmt::format("{:.3g} TFLOP/s", gflops / 1000) : fmt::format("{:.3g} GFLOP/s", gflops),
+            fmt::format("{:.0f} %", 100 * gflops / roofline.f32_gflops)};
+  }
+  const double rate = outcome.cost.bytes / (*warm * 1e6);
+  return {fmt::format("{:.3g} GB/s", rate),
+          fmt::format("{:.0f} %", 100 * rate / std::max(roofline.copy_gb_per_s, roofline.read_gb_per_s))};
+}
+
+std::string render_ratio(const Outcome& outcome) {
+  const Cell* cell = outcome.find(Stage::Ratio);
+  if (outcome.is_reference) return "reference";
+  if (cell == nullptr || cell->state != State::Measured) return cell == nullptr ? "not-run" : word(cell);
+  const double speed = 1 / *cell->value;
+  std::string text = fmt::format("{:.3g}", speed);
+  if (cell->ci) text += fmt::format(" [{:.3g}, {:.3g}]", 1 / cell->ci->high, 1 / cell->ci->low);
+  return text + fmt::format(" {}", cell->detail.value("rival", ""));
+}
+
+std::string render_peak(const Outcome& outcome) {
+  const auto value = outcome.value(Stage::Peak);
+  return value ? fmt::format("{:.4g}", *value) : word(outcome.find(Stage::Peak));
+}
+
+Line row_of(const Outcome& outcome, const Roofline& roofline) {
+  const auto [rate, share] = render_rate(outcome, roofline);
+  std::string title = outcome.candidate;
+  if (!outcome.version.empty()) title += " " + outcome.version;
+  return {title,
+          render_check(outcome),
+          render_time(outcome.find(Stage::Import)),
+          render_time(outcome.find(Stage::Compile)),
+          render_time(outcome.find(Stage::Load)),
+          render_time(outcome.find(Stage::FirstCall)),
+          render_time(outcome.find(Stage::Warm)),
+          rate,
+          share,
+          render_ratio(outcome),
+          render_peak(outcome)};
+}
+
+/// Characters, not bytes: µ, ± and × are two bytes wide.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string draw(const std::vector<Line>& lines, bool markdown) {
+  std::vector<size_t> widths(kHead.size(), 3);
+  for (const Line& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
+  }
+  std::string out;
+  for (size_t l = 0; l < lines.size(); ++l) {
+    std::string text = markdown ? "|" : "";
+    for (size_t i = 0; i < lines[l].size(); ++i) {
+      text += (markdown ? " "
+               : i == 0 ? ""
+                        : "  ") +
+              lines[l][i] + std::string(widths[i] - width_of(lines[l][i]), ' ') + (markdown ? " |" : "");
+    }
+    while (text.ends_with(' ')) text.pop_back();
+    out += text + "\n";
+    if (l == 0 && markdown) {
+      out += "|";
+      for (size_t width : widths) out += std::string(width + 2, '-') + "|";
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+json outcome_json(const Outcome& outcome) {
+  json cells = json::array();
+  for (const Cell& cell : outcome.cells) {
+    json j = to_json(cell);
+    j.erase("samples");
+    if (j.contains("detail")) j["detail"].erase("aa_samples");
+    cells.push_back(std::move(j));
+  }
+  return {{"candidate", outcome.candidate},
+          {"spelling", outcome.spelling},
+          {"version", outcome.version},
+          {"is_reference", outcome.is_reference},
+          {"shape", outcome.subject.shape},
+          {"dtype", outcome.subject.dtype},
+          {"device", outcome.subject.device},
+          {"reference_ok", render_check(outcome)},
+          {"flops", outcome.cost.flops},
+          {"bytes", outcome.cost.bytes},
+          {"cells", cells}};
+}
+
+}  // namespace
+
+std::string render_time(const Cell* cell) {
+  if (cell == nullptr || cell->state != State::Measured || !cell->value) return word(cell);
+  std::string text = scaled_ms(*cell->value);
+  if (cell->ci && *cell->value > 0)
+    text += fmt::format(" ±{:.1f}%", 50 * (cell->ci->high - cell->ci->low) / *cell->value);
+  if (cell->stop_reason == "timeout") text += " (timeout)";
+  return text;
+}
+
+std::string render_table(const BenchReport& report, bool markdown) {
+  std::vector<Subject> subjects;
+  std::map<Subject, std::vector<Line>> tables;
+  for (const Outcome& outcome : report.outcomes) {
+    if (!tables.contains(outcome.subject)) subjects.push_back(outcome.subject);
+    tables[outcome.subject].push_back(row_of(outcome, report.roofline));
+  }
+  std::string out;
+  for (const Subject& subject : subjects) {
+    out += fmt::format("{}{} · {} · {}\n{}", markdown ? "### " : "\n", subject.shape, subject.dtype, subject.device,
+                       markdown ? "\n" : "");
+    std::vector<Line> lines{kHead};
+    std::ranges::move(tables[subject], std::back_inserter(lines));
+    out += draw(lines, markdown) + (markdown ? "\n" : "");
+  }
+  out +=
+      fmt::format("ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n",
+                  report.roofline.threads, report.roofline.f32_gflops, report.roofline.read_gb_per_s,
+                  report.roofline.copy_gb_per_s);
+  return out;
+}
+
+std::string render_not_run(const BenchReport& report) {
+  std::map<std::string, std::pair<std::string, std::set<std::string>>> lines;  // "metric: reason" → how, candidates
+  for (const Outcome& outcome : report.outcomes) {
+    for (const Cell& cell : outcome.cells) {
+      if (cell.state == State::Measured) continue;
+      auto& [how, who] = lines[fmt::format("{}: {} ({})", info(cell.stage).metric, name(cell.state), cell.reason)];
+      how = cell.how_to_run;
+      who.insert(outcome.candidate);
+    }
+  }
+  std::string out;
+  for (const auto& [what, entry] : lines) {
+    std::string who;
+    for (const std::string& candidate : entry.second) who += (who.empty() ? "" : ", ") + candidate;
+    out += fmt::format("  {} [{}]{}\n", what, who, entry.first.empty() ? "" : " → " + entry.first);
+  }
+  return out.empty() ? out : "not measured:\n" + out;
+}
+
+json report_json(const BenchReport& report) {
+  json out{{"out", report.out.string()},
+           {"roofline", to_json(report.roofline)},
+           {"notes", report.notes},
+           {"outcomes", json::array()}};
+  for (const Outcome& outcome : report.outcomes) out["outcomes"].push_back(outcome_json(outcome));
+  return out;
+}
+
+}  // namespace tilewright::bench

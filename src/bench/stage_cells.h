@@ -1,0 +1,45 @@
+// From what stage children reported to cells: every statistic and every reason for refusing a measurement, as pure
+// functions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/record/cell.h"
+#include "bench/roofline.h"
+
+namespace tilewright::bench {
+
+/// A new cell of the same candidate for another stage.
+Cell cell_like(const Cell& base, Stage stage);
+
+/// `ready_ms`: one per process, fork to ready; `floor_ms`: the same for a child that opens nothing.
+Cell import_cell(const Cell& base, const std::vector<double>& ready_ms, const std::vector<double>& floor_ms);
+
+/// compile_ms of one process = the compile call, plus what the first launch cost beyond the slowest of the next three:
+/// a lazy compiler does not get away with an empty compile call.
+double compile_ms_of(const nlohmann::json& result);
+
+/// Results of the cold processes → compile_ms, device_init_ms, first_call_ms. Refused when a process compiled nothing
+/// or hit a cache
+/// ("cache-not-empty"), or wrote outside its cache folder ("persisting-cache", bytes in `outside_bytes`).
+std::vector<Cell> compile_cells(const Cell& base, const std::vector<nlohmann::json>& results, int64_t outside_bytes);
+
+/// Results of processes with a filled cache. `not-run` when the candidate keeps no cache; failed when the artefact
+/// differs from `cold`'s.
+Cell load_cell(const Cell& base, const std::vector<nlohmann::json>& results, const nlohmann::json& cold);
+
+/// Results of the warm processes → warm_ms, hot_ms; failed on clocks that disagree, a sample below the floor, a wrong
+/// output afterwards.
+std::vector<Cell> warm_cells(const Cell& base, const std::vector<nlohmann::json>& results, double floor_ms);
+
+Cell peak_cell(const Cell& base, const nlohmann::json& result);
+
+/// The paired comparison with the best rival; value = ratio of times, < 1 means the candidate is faster.
+Cell ratio_cell(const Cell& base, const nlohmann::json& result, double delta);
+
+/// How a stage that did not come to an end is recorded: not-run for what is not installed or not supported, failed for
+/// the rest.
+Cell broken_cell(const Cell& base, Stage stage, const Diagnostic& why);
+
+}  // namespace tilewright::bench

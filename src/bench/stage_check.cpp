@@ -1,0 +1,183 @@
+#include "bench/stage_check.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "bench/foreign_code.h"
+#include "bench/oracle/check.h"
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+
+/// Tensors where a worker sees them.
+class SharedWithWorker final : public Memory {
+ public:
+  explicit SharedWithWorker(candidate::Candidate& worker) : worker_(worker) {}
+  Result<void*> allocate(size_t bytes) override { return worker_.allocate_shared(bytes); }
+  void release(void* block) override { worker_.release_shared(block); }
+
+ private:
+  candidate::Candidate& worker_;
+};
+
+/// An opened candidate made ready for one workload after another.
+class Preparer {
+ public:
+  Preparer(candidate::Candidate& candidate, std::string config, StageChannel& channel)
+      : candidate_(candidate), config_(std::move(config)), channel_(channel) {
+    if (candidate.is_remote()) memory_ = std::make_shared<SharedWithWorker>(candidate);
+  }
+
+  Result<PreparedKernel> operator()(const Workload&, const candidate::ContractText& contract) {
+    channel_.step("prepare");
+    auto echo = candidate_.prepare(contract);
+    if (!echo) return std::unexpected(echo.error());
+    PreparedKernel out;
+    out.echo = *echo;
+    out.memory = memory_;
+    channel_.step("compile");
+    if (auto compiled = candidate_.compile(config_); !compiled) return std::unexpected(compiled.error());
+    auto bytes = candidate_.workspace_bytes();
+    if (!bytes) return std::unexpected(bytes.error());
+    std::shared_ptr<void> workspace(std::aligned_alloc(64, (static_cast<size_t>(*bytes) + 127) / 64 * 64), std::free);
+    if (!workspace) return fail(DiagnosticCode::E3301, fmt::format("cannot allocate a workspace of {} bytes", *bytes));
+    out.lifetime = workspace;
+    out.launch = [this, workspace](std::span<const candidate::Tensor> args) {
+      channel_.step("launch");
+      auto launched = candidate_.launch(args, workspace.get(), nullptr);
+      channel_.step("oracle");
+      return launched;
+    };
+    return out;
+  }
+
+ private:
+  candidate::Candidate& candidate_;
+  std::string config_;
+  StageChannel& channel_;
+  std::shared_ptr<Memory> memory_;
+};
+
+/// Runs the framework's operator on given inputs; R1 of the relative rule.
+class ReferenceRunner {
+ public:
+  ReferenceRunner(candidate::CandidatePtr candidate, ContractOptions options, StageChannel& channel)
+      : candidate_(std::move(candidate)), options_(std::move(options)), preparer_(*candidate_, "{}", channel) {}
+
+  Result<std::vector<HostTensor>> operator()(const Workload& workload, const std::vector<HostTensor>& inputs) {
+    const auto contract = contract_text(workload, options_);
+    auto kernel = preparer_(workload, contract);
+    if (!kernel) return std::unexpected(kernel.error());
+    if (auto fair = check_fair(contract, kernel->echo, candidate_->identity().name); !fair)
+      return std::unexpected(fair.error());
+    Memory own;
+    auto buffers = GuardedTensors::make(workload, inputs, kernel->memory ? *kernel->memory : own);
+    if (!buffers) return std::unexpected(buffers.error());
+    if (auto armed = buffers->arm(0); !armed) return std::unexpected(armed.error());
+    if (auto launched = kernel->launch(buffers->tensors()); !launched) return std::unexpected(launched.error());
+    auto damage = buffers->collect();
+    if (!damage) return std::unexpected(damage.error());
+    if (*damage) return fail(DiagnosticCode::E3206, **damage);
+    return buffers->outputs();
+  }
+  std::string name() const { return candidate_->identity().name; }
+
+ private:
+  candidate::CandidatePtr candidate_;
+  ContractOptions options_;
+  Preparer preparer_;
+};
+
+/// The first reference that can be opened and does this workload.
+std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, const candidate::Kinds& kinds,
+                                                StageChannel& channel) {
+  for (const std::string& spelling : request.references) {
+    auto opened = open_candidate(request, spelling, kinds, channel);
+    if (!opened) continue;
+    auto runner = std::make_shared<ReferenceRunner>(std::move(*opened), contract_options(request), channel);
+    const auto workload = requested_workload(request);
+    const auto inputs = make_inputs(*workload, contract_options(request).data);
+    if ((*runner)(*workload, inputs)) return runner;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<json> run_check(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto workload = requested_workload(request);
+  if (!workload) return std::unexpected(workload.error());
+  const ForeignCode before = ForeignCode::of_this_process();
+  auto opened = open_candidate(request, request.candidate, kinds, channel);
+  if (!opened) return std::unexpected(opened.error());
+  candidate::Candidate& candidate = **opened;
+  channel.step("init_device");
+  if (auto ok = candidate.init_device(); !ok) return std::unexpected(ok.error());
+  CheckOptions options;
+  options.contract = contract_options(request);
+  options.candidate_name = candidate.identity().name;
+  options.fuzz = request.fuzz_shapes > 0;
+  options.mutants = request.fuzz_shapes > 0;
+  options.fuzz_seed = request.seed;
+  options.progress = [&](const std::string&, int, int) { channel.step("oracle"); };
+  Preparer preparer(candidate, request.config, channel);
+  // The candidate runs once before any reference is opened, so that code it shares with one is its own doing.
+  CheckOptions main_only = options;
+  main_only.fuzz = main_only.mutants = false;
+  const CheckReport first = check_candidate(*workload, std::ref(preparer), main_only);
+  if (first.main.state == ShapeReport::State::Refused) return fail(DiagnosticCode::E3201, first.summary());
+  const auto borrowed = before.undeclared_library(candidate);
+  // A reference can be lucky on a few values, and a kernel is not wrong because it is not lucky: the relative rule
+  // takes the less accurate of R1 and the oracle's own operator in the declared types. Fuzz shapes are small and take
+  // the latter.
+  CheckReport report = check_candidate(*workload, std::ref(preparer), options);
+  const auto reference = report.accepted() ? open_reference(request, kinds, channel) : nullptr;
+  bool holds_against_r1 = false;
+  if (reference) {
+    main_only.r1 = [reference](const Workload& w, const std::vector<HostTensor>& inputs) {
+      return (*reference)(w, inputs);
+    };
+    const CheckReport against = check_candidate(*workload, std::ref(preparer), main_only);
+    holds_against_r1 = against.accepted();
+    report.main.judgements = against.main.judgements;
+  }
+  json detail = to_json(report);
+  if (reference) detail["r1"] = {{"name", reference->name()}, {"relative_rule_holds_against_it", holds_against_r1}};
+  std::string reason = report.accepted() ? "" : report.unfair ? "unfair:" + *report.unfair : report.summary();
+  if (reason.empty() && report.oracle_blind()) reason = report.summary();
+  if (reason.empty() && borrowed) reason = fmt::format("calls-the-reference: {} is used but not declared", *borrowed);
+  return json{{"identity",
+               {{"name", candidate.identity().name},
+                {"version", candidate.identity().version},
+                {"libraries", candidate.identity().libraries},
+                {"paths", candidate.installed_paths()}}},
+              {"accepted", reason.empty()},
+              {"blind", report.oracle_blind()},
+              {"reason", reason},
+              {"detail", detail}};
+}
+
+Result<json> check_present_outputs(Ready& ready) {
+  const std::vector<HostTensor> inputs = ready.memory.copy_inputs(), outputs = ready.memory.copy_outputs();
+  const Expected expected = evaluate_oracle(ready.workload, inputs);
+  const std::vector<ExpectedOutput> declared = evaluate_declared(ready.workload, inputs);
+  std::vector<Argument> args = arguments(ready.workload);
+  std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
+  json judgements = json::array();
+  std::string reason;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const auto produced = rows_of(outputs[o], expected.outputs[o]);
+    const JudgeInput input{ready.workload, expected, o, produced, declared[o].values};
+    const Judgement judgement = args[o].role == Role::Indices ? judge_indices(input, inputs[0]) : judge_values(input);
+    if (!judgement.accepted() && reason.empty()) reason = judgement.findings.front().text;
+    judgements.push_back(to_json(judgement));
+  }
+  if (reason.empty() && !ready.memory.margins_intact()) reason = "wrote outside its tensors";
+  return json{{"accepted", reason.empty()}, {"reason", reason}, {"judgements", judgements}};
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,201 @@
+#include "bench/stage_child.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+
+#include "bench/roofline.h"
+#include "bench/stage_check.h"
+#include "bench/stage_pair.h"
+#include "bench/stage_setup.h"
+#include "bench/stage_timing.h"
+#include "measure/memory.h"
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+
+json identity_json(const candidate::Candidate& candidate) {
+  const candidate::Identity identity = candidate.identity();
+  return {{"name", identity.name},
+          {"version", identity.version},
+          {"libraries", identity.libraries},
+          {"paths", candidate.installed_paths()}};
+}
+
+Result<json> run_import(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto opened = open_candidate(request, request.candidate, kinds, channel);
+  if (!opened) return std::unexpected(opened.error());
+  channel.mark("ready");
+  return json{{"identity", identity_json(**opened)}};
+}
+
+/// Bytes this process has written through system calls, to files: what went to the parent and to stderr does not count.
+int64_t written_to_files(const StageChannel& channel) {
+  FILE* io = std::fopen("/proc/self/io", "r");
+  if (io == nullptr) return 0;
+  long long read_chars = 0, written_chars = 0;
+  const bool found = std::fscanf(io, "rchar: %lld wchar: %lld", &read_chars, &written_chars) == 2;
+  std::fclose(io);
+  struct stat log {};
+  const bool is_kept = ::fstat(STDERR_FILENO, &log) == 0 && S_ISREG(log.st_mode);
+  return found ? written_chars - channel.sent_bytes() - (is_kept ? log.st_size : 0) : 0;
+}
+
+/// A cold compile and a load from a filled cache differ only in the state of the cache folder.
+Result<json> run_compile(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto ready = make_ready(request, request.candidate, kinds, channel);
+  if (!ready) return std::unexpected(ready.error());
+  LaunchTimer timer(*ready, channel, request.seed);
+  std::vector<double> launches;
+  for (int i = 0; i < 4; ++i) {
+    auto ms = timer.sample(false);
+    if (!ms) return std::unexpected(ms.error());
+    launches.push_back(*ms);
+    channel.step("launch");
+  }
+  const candidate::CompilePhases& phases = ready->compiled.phases;
+  return json{{"identity", identity_json(*ready->candidate)},
+              {"device_init_ms", ready->device_init_ms},
+              {"compile_call_ms", ready->compile_call_ms},
+              {"launch_ms", launches},
+              {"compiles", ready->compiled.compiles},
+              {"cache_hits", ready->compiled.cache_hits},
+              {"digest", ready->compiled.artefact_digest},
+              {"written_bytes", ready->candidate->is_remote() ? 0 : written_to_files(channel)},
+              {"phases",
+               {{"front_end", phases.front_end},
+                {"passes", phases.passes},
+                {"codegen", phases.codegen},
+                {"toolchain", phases.toolchain},
+                {"load", phases.load}}}};
+}
+
+/// Batches against samples: the least of many short ones, so that a disturbance cannot make honest clocks disagree.
+Result<json> check_clocks(LaunchTimer& timer, double hot_ms, bool is_remote) {
+  const double batch_ms = is_remote ? 5 : 1;
+  const int count = std::clamp(static_cast<int>(batch_ms / std::max(hot_ms, 1e-4)), 1, 5000);
+  const double trip_ms = is_remote ? 1.0 / count : 0;
+  const int64_t start = measure::kernel_ns();
+  double least = 1e300;
+  bool agree = false;
+  while (!agree && measure::kernel_ns() - start < 2'000'000'000) {
+    auto ms = timer.batch(count);
+    if (!ms) return std::unexpected(ms.error());
+    least = std::min(least, *ms);
+    agree = clocks_agree(hot_ms, least, trip_ms);
+  }
+  return json{{"batch_ms", least}, {"batch_count", count}, {"hot_ms", hot_ms}, {"agree", agree}};
+}
+
+Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto ready = make_ready(request, request.candidate, kinds, channel);
+  if (!ready) return std::unexpected(ready.error());
+  LaunchTimer timer(*ready, channel, request.seed);
+  if (auto awake = timer.warm_up(); !awake) return std::unexpected(awake.error());
+  channel.step("warm");
+  auto warm = timer.run(request.warm, true);
+  if (!warm) return std::unexpected(warm.error());
+  json after = json::object();
+  if (request.check_after) {
+    // The inputs now differ from those of every earlier launch, in the same buffers: a replayed result does not pass.
+    measure::Random random(request.seed + 1);
+    ready->memory.perturb_inputs(random);
+    ready->memory.poison_outputs();
+    if (auto launched = ready->launch(); !launched) return std::unexpected(launched.error());
+    channel.step("oracle");
+    auto verdict = check_present_outputs(*ready);
+    if (!verdict) return std::unexpected(verdict.error());
+    after = *verdict;
+  }
+  channel.step("hot");
+  auto hot = timer.run(request.hot, false);
+  if (!hot) return std::unexpected(hot.error());
+  const double hot_ms = measure::median(measure::sorted(hot->samples_ms));
+  auto clocks = check_clocks(timer, hot_ms, ready->candidate->is_remote());
+  if (!clocks) return std::unexpected(clocks.error());
+  return json{{"identity", identity_json(*ready->candidate)},
+              {"warm_ms", warm->samples_ms},
+              {"warm_stop", measure::name(warm->reason)},
+              {"hot_ms", hot->samples_ms},
+              {"hot_stop", measure::name(hot->reason)},
+              {"flush", timer.flush_method()},
+              {"clock_overhead_ns", timer.clock_overhead_ns()},
+              {"clocks", *clocks},
+              {"check_after", after}};
+}
+
+/// Growth of this process (or the whole of the worker) over its state before the candidate was opened, tensors left
+/// out.
+Result<json> run_peak(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto workload = requested_workload(request);
+  if (!workload) return std::unexpected(workload.error());
+  int64_t tensor_bytes = 0;
+  for (const Argument& arg : arguments(*workload)) tensor_bytes += arg.byte_count();
+  measure::reset_peak();
+  const auto before = measure::read_process_memory();
+  auto ready = make_ready(request, request.candidate, kinds, channel);
+  if (!ready) return std::unexpected(ready.error());
+  for (int i = 0; i < 3; ++i) {
+    if (auto launched = ready->launch(); !launched) return std::unexpected(launched.error());
+    channel.step("launch");
+  }
+  const int pid = ready->candidate->process_id().value_or(0);
+  const auto after = measure::read_process_memory(pid);
+  if (!before || !after)
+    return fail(DiagnosticCode::E3300, "cannot read /proc/self/status for the peak of resident memory");
+  const bool is_remote = ready->candidate->is_remote();
+  const int64_t growth = is_remote ? after->peak_resident - after->resident_shared
+                                   : after->peak_resident - before->resident - tensor_bytes;
+  const candidate::PeakMemory own = ready->candidate->peak_memory();
+  json out{{"identity", identity_json(*ready->candidate)},
+           {"peak_bytes", std::max<int64_t>(growth, 0)},
+           {"declared", is_remote
+                            ? "resident peak of the worker process without the tensors"
+                            : "growth of the resident peak since before the candidate was opened, without the tensors"},
+           {"vm_hwm_bytes", after->peak_resident},
+           {"tensor_bytes", tensor_bytes},
+           {"workspace_bytes", ready->workspace_bytes}};
+  if (own.allocator_bytes) out["allocator_bytes"] = *own.allocator_bytes;
+  if (own.device_bytes) out["device_bytes"] = *own.device_bytes;
+  if (const auto group = measure::read_cgroup_peak()) out["cgroup_bytes"] = *group;
+  return out;
+}
+
+Result<json> run_request(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  switch (request.kind) {
+    case StageKind::Empty: channel.mark("ready"); return json::object();
+    case StageKind::Import: return run_import(request, kinds, channel);
+    case StageKind::Check: return run_check(request, kinds, channel);
+    case StageKind::Compile: return run_compile(request, kinds, channel);
+    case StageKind::Warm: return run_warm(request, kinds, channel);
+    case StageKind::Peak: return run_peak(request, kinds, channel);
+    case StageKind::Pair: return run_pair(request, kinds, channel);
+    case StageKind::Roofline: return run_roofline(request, channel);
+  }
+  return fail(DiagnosticCode::E9001, "unknown stage");
+}
+
+}  // namespace
+
+int run_stage_child(const candidate::Kinds& kinds) {
+  const int answer_fd = ::dup(STDOUT_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  StageChannel channel(answer_fd);
+  std::string line;
+  std::getline(std::cin, line);
+  const json object = json::parse(line, nullptr, false);
+  auto request = parse_stage_request(object);
+  auto outcome = request ? run_request(*request, kinds, channel) : std::unexpected(request.error());
+  if (outcome)
+    channel.result(std::move(*outcome));
+  else
+    channel.error(outcome.error());
+  return outcome ? 0 : 1;
+}
+
+}  // namespace tilewright::bench

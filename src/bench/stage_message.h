@@ -1,0 +1,67 @@
+// What the harness asks of a stage child and what the child answers: JSON lines over the child's stdin and stdout.
+//
+// A stage runs in a process of its own: fork and exec of this same binary (`tilewright stage`), one request on stdin.
+// The child answers with events: {"event":"step","name":…} whenever it gets on (a silent child is hung),
+// {"event":"mark",…} for the parent's clock, and in the end {"event":"result",…} or {"event":"error",…}. The child
+// takes times; the parent computes every statistic.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "bench/oracle/workload.h"
+#include "measure/stopping.h"
+
+namespace tilewright::bench {
+
+enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline };
+std::string_view name(StageKind kind);
+
+struct StageRequest {
+  StageKind kind = StageKind::Empty;
+  std::string candidate;                ///< as spelled on the command line
+  std::string rival;                    ///< of Pair
+  std::vector<std::string> references;  ///< of Check: their outputs set the relative rule
+  std::string workload;
+  std::string dtypes;
+  std::vector<SequenceLengths> lengths;
+  std::string device = "cpu";
+  int threads = 1;
+  std::string cache_dir;
+  std::string config = "{}";
+  uint64_t seed = 1;
+  measure::StopRule warm, hot;
+  bool check_after = false;  ///< Warm: verify the output of the last launch too
+  int rounds = 52;           ///< of Pair
+  int rounds_limit = 400;
+  int fuzz_shapes = 25;          ///< of Check
+  int64_t timeout_ms = 120'000;  ///< of one step of a worker
+};
+
+nlohmann::json to_json(const StageRequest& request);
+Result<StageRequest> parse_stage_request(const nlohmann::json& json);
+
+/// The child's side of the conversation.
+class StageChannel {
+ public:
+  explicit StageChannel(int fd) : fd_(fd) {}
+  void step(std::string_view name);
+  /// The parent takes its own time when it reads this.
+  void mark(std::string_view name);
+  void result(nlohmann::json fields);
+  void error(const Diagnostic& diagnostic);
+  int64_t sent_bytes() const { return sent_bytes_; }
+
+ private:
+  void send(const nlohmann::json& event);
+  int fd_;
+  int64_t sent_bytes_ = 0;
+};
+
+nlohmann::json to_json(const Diagnostic& diagnostic);
+Diagnostic parse_diagnostic(const nlohmann::json& json);
+
+}  // namespace tilewright::bench

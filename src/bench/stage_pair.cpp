@@ -1,0 +1,107 @@
+#include "bench/stage_pair.h"
+
+#include <thread>
+
+#include "bench/stage_timing.h"
+#include "measure/latin_square.h"
+#include "measure/paired.h"
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPilotRounds = 10;
+constexpr int kGateRounds = 24;
+
+struct Rounds {
+  std::vector<double> a, b;
+};
+
+/// Spinning worker threads of one contender must be asleep before the other starts.
+void let_threads_sleep(double sample_ms) {
+  if (sample_ms > 0.2) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+}
+
+/// Short kernels are launched several times per round, so that one round is long against the clock and an interrupt.
+int launches_per_round(double sample_ms) {
+  return std::clamp(static_cast<int>(1.0 / std::max(sample_ms, 1e-4)), 1, 100);
+}
+
+class Pair {
+ public:
+  Pair(Ready& a, Ready& b, StageChannel& channel, uint64_t seed)
+      : channel_(channel), seed_(seed), timers_{LaunchTimer(a, channel, seed), LaunchTimer(b, channel, seed)} {}
+
+  Status warm_up() {
+    for (LaunchTimer& timer : timers_) {
+      if (auto awake = timer.warm_up(); !awake) return awake;
+    }
+    auto pilot = timers_[0].sample(false);
+    if (!pilot) return std::unexpected(pilot.error());
+    pilot_ms_ = *pilot;
+    return {};
+  }
+
+  /// Timer 0 against timer `other` (0: against itself).
+  Status run(int rounds, int other, Rounds& out) {
+    const size_t first = out.a.size();
+    out.a.resize(first + static_cast<size_t>(rounds));
+    out.b.resize(first + static_cast<size_t>(rounds));
+    const auto order = measure::latin_rounds(2, rounds, seed_ + first * 2 + static_cast<uint64_t>(other));
+    for (size_t round = 0; round < order.size(); ++round) {
+      for (int who : order[round]) {
+        auto ms = sample(timers_[who == 0 ? 0 : static_cast<size_t>(other)]);
+        if (!ms) return std::unexpected(ms.error());
+        (who == 0 ? out.a : out.b)[first + round] = *ms;
+      }
+      channel_.step("round");
+    }
+    return {};
+  }
+
+ private:
+  Result<double> sample(LaunchTimer& timer) {
+    let_threads_sleep(pilot_ms_);
+    if (auto again = timer.sample(false); !again) return again;  // wakes this contender's threads and code, untimed
+    std::vector<double> samples;
+    for (int i = 0; i < launches_per_round(pilot_ms_); ++i) {
+      auto ms = timer.sample(true);
+      if (!ms) return ms;
+      samples.push_back(*ms);
+    }
+    return measure::median(measure::sorted(samples));
+  }
+
+  StageChannel& channel_;
+  uint64_t seed_;
+  LaunchTimer timers_[2];
+  double pilot_ms_ = 0;
+};
+
+}  // namespace
+
+Result<json> run_pair(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto a = make_ready(request, request.candidate, kinds, channel);
+  if (!a) return std::unexpected(a.error());
+  auto b = make_ready(request, request.rival, kinds, channel);
+  if (!b) return std::unexpected(b.error());
+  Pair pair(*a, *b, channel, request.seed);
+  if (auto awake = pair.warm_up(); !awake) return std::unexpected(awake.error());
+  Rounds gate, rounds;
+  if (auto ok = pair.run(kGateRounds, 0, gate); !ok) return std::unexpected(ok.error());
+  if (auto ok = pair.run(kPilotRounds, 1, rounds); !ok) return std::unexpected(ok.error());
+  const double sigma = measure::compare_paired(rounds.a, rounds.b).sigma;
+  const int wanted =
+      std::clamp(measure::rounds_needed(sigma), std::min(request.rounds, request.rounds_limit), request.rounds_limit);
+  if (auto ok = pair.run(std::max(wanted - kPilotRounds, 0), 1, rounds); !ok) return std::unexpected(ok.error());
+  return json{{"a", rounds.a},
+              {"b", rounds.b},
+              {"aa", {gate.a, gate.b}},
+              {"seed", request.seed},
+              {"a_name", a->candidate->identity().name},
+              {"b_name", b->candidate->identity().name},
+              {"b_version", b->candidate->identity().version}};
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,98 @@
+#include "bench/stage_runner.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "candidate/child_process.h"
+#include "measure/clock.h"
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::map<std::string, std::optional<std::string>> stage_environment(const StageRequest& request) {
+  std::map<std::string, std::optional<std::string>> env;
+  const std::string threads = std::to_string(request.threads);
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"})
+    env[name] = threads;
+  env["OPENBLAS_CORETYPE"] = std::nullopt;
+  if (request.cache_dir.empty()) return env;
+  for (const char* name : {"XDG_CACHE_HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
+                           "TILELANG_CACHE_DIR", "CUDA_CACHE_PATH"}) {
+    env[name] = request.cache_dir;
+  }
+  return env;
+}
+
+}  // namespace
+
+Result<PrivateFolder> PrivateFolder::create(const fs::path& parent, const std::string& name) {
+  std::error_code error;
+  fs::create_directories(parent, error);
+  std::string pattern = (parent / (name + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    return fail(DiagnosticCode::E3301,
+                fmt::format("cannot create a folder in {}: {}", parent.string(), std::strerror(errno)));
+  }
+  PrivateFolder out;
+  out.path_ = fs::absolute(pattern, error);
+  return out;
+}
+
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept { *this = std::move(other); }
+
+PrivateFolder& PrivateFolder::operator=(PrivateFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+}
+
+int64_t PrivateFolder::byte_count() const {
+  int64_t total = 0;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(path_, error)) {
+    if (entry.is_regular_file(error)) total += static_cast<int64_t>(entry.file_size(error));
+  }
+  return total;
+}
+
+Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
+  StageOutcome out;
+  const int64_t start = measure::kernel_ns();
+  auto child = candidate::ChildProcess::start({.argv = {executable_, "stage"}, .env = stage_environment(request)});
+  if (!child) return std::unexpected(child.error());
+  if (auto sent = child->send_line(to_json(request).dump()); !sent) return std::unexpected(sent.error());
+  child->close_input();
+  std::string last_step = "start";
+  while (true) {
+    auto line = child->read_line(last_step == "oracle" ? 10 * step_timeout_ : step_timeout_);
+    const int64_t now = measure::kernel_ns();
+    if (!line) {
+      Diagnostic died = line.error();
+      died.message = fmt::format("after step '{}': {}", last_step, died.message);
+      return std::unexpected(died);
+    }
+    const json event = json::parse(*line, nullptr, false);
+    const std::string kind = event.is_object() ? event.value("event", "") : "";
+    if (kind == "mark") out.mark_ms[event.value("name", "")] = static_cast<double>(now - start) * 1e-6;
+    if (kind == "step") last_step = event.value("name", "");
+    if (kind == "step" && on_step_) on_step_();
+    if (kind == "error") return std::unexpected(parse_diagnostic(event));
+    if (kind != "result") continue;
+    out.result = event;
+    child->wait(step_timeout_);
+    return out;
+  }
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,49 @@
+// The sampled loops of a ready candidate. The clock is ours: no library function lies between two reads of it.
+#pragma once
+
+#include <vector>
+
+#include "bench/stage_setup.h"
+#include "measure/clock.h"
+#include "measure/flush.h"
+#include "measure/stopping.h"
+
+namespace tilewright::bench {
+
+struct LoopResult {
+  std::vector<double> samples_ms;
+  measure::StopReason reason = measure::StopReason::Continue;
+};
+
+class LaunchTimer {
+ public:
+  LaunchTimer(Ready& ready, StageChannel& channel, uint64_t seed) : ready_(ready), channel_(channel), random_(seed) {}
+
+  /// One launch between two clock reads, or what the worker says, after the preparation asked for.
+  Result<double> sample(bool flush);
+  /// Launches until the code, its threads and the clocks of the processor are awake.
+  Status warm_up();
+  Result<LoopResult> run(const measure::StopRule& rule, bool flush);
+  /// `count` launches in a row with nothing between them; ms for each by a clock of another kind.
+  Result<double> batch(int count);
+
+  std::string_view flush_method() const { return flush_.method(); }
+  double clock_overhead_ns() const { return clock_.overhead_ns(); }
+  const measure::FastClock& clock() const { return clock_; }
+
+ private:
+  void flush();
+
+  Ready& ready_;
+  StageChannel& channel_;
+  measure::Random random_;
+  measure::FastClock clock_;
+  measure::CacheFlush flush_;
+};
+
+/// The samples are trusted when launches timed as one batch by another clock cost about the same: neither the
+/// candidate's clock nor ours was bent. `own_ms` is the median of samples without a flush, `batch_ms` the least cost
+/// per launch of several batches, `trip_ms` what one request to a worker costs besides.
+bool clocks_agree(double own_ms, double batch_ms, double trip_ms);
+
+}  // namespace tilewright::bench
