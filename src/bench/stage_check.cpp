@@ -92,6 +92,43 @@ class ReferenceRunner {
   Preparer preparer_;
 };
 
+json judge_outputs(const Workload& workload, const std::vector<HostTensor>& inputs,
+                   const std::vector<HostTensor>& outputs) {
+  const Expected expected = evaluate_oracle(workload, inputs);
+  const std::vector<ExpectedOutput> declared = evaluate_declared(workload, inputs);
+  std::vector<Argument> args = arguments(workload);
+  std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
+  json judgements = json::array();
+  std::string reason;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const auto produced = rows_of(outputs[o], expected.outputs[o]);
+    const JudgeInput input{workload, expected, o, produced, declared[o].values};
+    const Judgement judgement = args[o].role == Role::Indices ? judge_indices(input, inputs[0]) : judge_values(input);
+    if (!judgement.accepted() && reason.empty()) reason = judgement.findings.front().text;
+    judgements.push_back(to_json(judgement));
+  }
+  return json{{"accepted", reason.empty()}, {"reason", reason}, {"judgements", judgements}};
+}
+
+/// E3201 and E1606 as they come; a launch that fails is a wrong result.
+Result<json> check_first_launch(const Workload& workload, Preparer& preparer, const ContractOptions& options) {
+  const auto contract = contract_text(workload, options);
+  auto kernel = preparer(workload, contract);
+  if (!kernel) return std::unexpected(kernel.error());
+  if (auto fair = check_fair(contract, kernel->echo, "the candidate"); !fair) return std::unexpected(fair.error());
+  const std::vector<HostTensor> inputs = make_inputs(workload, options.data);
+  Memory own;
+  auto buffers = GuardedTensors::make(workload, inputs, kernel->memory ? *kernel->memory : own);
+  if (!buffers) return std::unexpected(buffers.error());
+  if (auto armed = buffers->arm(0); !armed) return std::unexpected(armed.error());
+  if (auto launched = kernel->launch(buffers->tensors()); !launched)
+    return json{{"accepted", false}, {"reason", launched.error().message}};
+  auto damage = buffers->collect();
+  if (!damage) return std::unexpected(damage.error());
+  if (*damage) return json{{"accepted", false}, {"reason", **damage}};
+  return judge_outputs(workload, inputs, buffers->outputs());
+}
+
 /// The first reference that can be opened and does this workload.
 std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, const candidate::Kinds& kinds,
                                                 StageChannel& channel) {
@@ -125,12 +162,13 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
   options.fuzz_seed = request.seed;
   options.progress = [&](const std::string&, int, int) { channel.step("oracle"); };
   Preparer preparer(candidate, request.config, channel);
-  // The candidate runs once before any reference is opened, so that code it shares with one is its own doing.
+  // The candidate runs once before any reference is opened, so that code it shares with one is its own doing; and the
+  // result of this very first launch is judged, so that work put off to the next one is noticed.
+  auto first = check_first_launch(*workload, preparer, options.contract);
+  if (!first) return std::unexpected(first.error());
+  const auto borrowed = before.undeclared_library(candidate);
   CheckOptions main_only = options;
   main_only.fuzz = main_only.mutants = false;
-  const CheckReport first = check_candidate(*workload, std::ref(preparer), main_only);
-  if (first.main.state == ShapeReport::State::Refused) return fail(DiagnosticCode::E3201, first.summary());
-  const auto borrowed = before.undeclared_library(candidate);
   // A reference can be lucky on a few values, and a kernel is not wrong because it is not lucky: the relative rule
   // takes the less accurate of R1 and the oracle's own operator in the declared types. Fuzz shapes are small and take
   // the latter.
@@ -147,8 +185,10 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
   }
   json detail = to_json(report);
   if (reference) detail["r1"] = {{"name", reference->name()}, {"relative_rule_holds_against_it", holds_against_r1}};
+  detail["first_launch"] = *first;
   std::string reason = report.accepted() ? "" : report.unfair ? "unfair:" + *report.unfair : report.summary();
   if (reason.empty() && report.oracle_blind()) reason = report.summary();
+  if (reason.empty() && !first->value("accepted", false)) reason = "first launch: " + first->value("reason", "");
   if (reason.empty() && borrowed) reason = fmt::format("calls-the-reference: {} is used but not declared", *borrowed);
   return json{{"identity",
                {{"name", candidate.identity().name},
@@ -162,22 +202,12 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
 }
 
 Result<json> check_present_outputs(Ready& ready) {
-  const std::vector<HostTensor> inputs = ready.memory.copy_inputs(), outputs = ready.memory.copy_outputs();
-  const Expected expected = evaluate_oracle(ready.workload, inputs);
-  const std::vector<ExpectedOutput> declared = evaluate_declared(ready.workload, inputs);
-  std::vector<Argument> args = arguments(ready.workload);
-  std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
-  json judgements = json::array();
-  std::string reason;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const auto produced = rows_of(outputs[o], expected.outputs[o]);
-    const JudgeInput input{ready.workload, expected, o, produced, declared[o].values};
-    const Judgement judgement = args[o].role == Role::Indices ? judge_indices(input, inputs[0]) : judge_values(input);
-    if (!judgement.accepted() && reason.empty()) reason = judgement.findings.front().text;
-    judgements.push_back(to_json(judgement));
+  json out = judge_outputs(ready.workload, ready.memory.copy_inputs(), ready.memory.copy_outputs());
+  if (out.value("accepted", false) && !ready.memory.margins_intact()) {
+    out["accepted"] = false;
+    out["reason"] = "wrote outside its tensors";
   }
-  if (reason.empty() && !ready.memory.margins_intact()) reason = "wrote outside its tensors";
-  return json{{"accepted", reason.empty()}, {"reason", reason}, {"judgements", judgements}};
+  return out;
 }
 
 }  // namespace tilewright::bench

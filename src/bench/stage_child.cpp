@@ -185,11 +185,11 @@ Result<json> run_request(const StageRequest& request, const candidate::Kinds& ki
 int run_stage_child(const candidate::Kinds& kinds) {
   const int answer_fd = ::dup(STDOUT_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  StageChannel channel(answer_fd);
   std::string line;
   std::getline(std::cin, line);
   const json object = json::parse(line, nullptr, false);
   auto request = parse_stage_request(object);
+  StageChannel channel(answer_fd, request ? request->token : "");
   auto outcome = request ? run_request(*request, kinds, channel) : std::unexpected(request.error());
   if (outcome)
     channel.result(std::move(*outcome));

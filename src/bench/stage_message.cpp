@@ -55,6 +55,7 @@ StageRequest parse_fields(const json& j) {
   j.at("rounds_limit").get_to(r.rounds_limit);
   j.at("fuzz_shapes").get_to(r.fuzz_shapes);
   j.at("timeout_ms").get_to(r.timeout_ms);
+  j.at("token").get_to(r.token);
   return r;
 }
 
@@ -83,7 +84,8 @@ json to_json(const StageRequest& r) {
           {"rounds", r.rounds},
           {"rounds_limit", r.rounds_limit},
           {"fuzz_shapes", r.fuzz_shapes},
-          {"timeout_ms", r.timeout_ms}};
+          {"timeout_ms", r.timeout_ms},
+          {"token", r.token}};
 }
 
 Result<StageRequest> parse_stage_request(const json& object) {
@@ -108,7 +110,8 @@ void StageChannel::error(const Diagnostic& diagnostic) {
   send(event);
 }
 
-void StageChannel::send(const json& event) {
+void StageChannel::send(json event) {
+  event["token"] = token_;
   const std::string line = event.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   for (size_t done = 0; done < line.size();) {
     const ssize_t written = ::write(fd_, line.data() + done, line.size() - done);

@@ -39,6 +39,7 @@ struct StageRequest {
   int rounds_limit = 400;
   int fuzz_shapes = 25;          ///< of Check
   int64_t timeout_ms = 120'000;  ///< of one step of a worker
+  std::string token;             ///< every answer carries it: a candidate that writes to the channel is found out
 };
 
 nlohmann::json to_json(const StageRequest& request);
@@ -47,7 +48,7 @@ Result<StageRequest> parse_stage_request(const nlohmann::json& json);
 /// The child's side of the conversation.
 class StageChannel {
  public:
-  explicit StageChannel(int fd) : fd_(fd) {}
+  StageChannel(int fd, std::string token) : fd_(fd), token_(std::move(token)) {}
   void step(std::string_view name);
   /// The parent takes its own time when it reads this.
   void mark(std::string_view name);
@@ -56,8 +57,9 @@ class StageChannel {
   int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
-  void send(const nlohmann::json& event);
+  void send(nlohmann::json event);
   int fd_;
+  std::string token_;
   int64_t sent_bytes_ = 0;
 };
 

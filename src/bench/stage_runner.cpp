@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "candidate/child_process.h"
@@ -28,6 +29,11 @@ std::map<std::string, std::optional<std::string>> stage_environment(const StageR
     env[name] = request.cache_dir;
   }
   return env;
+}
+
+std::string make_token() {
+  std::random_device source;
+  return fmt::format("{:08x}{:08x}", source(), source());
 }
 
 }  // namespace
@@ -71,7 +77,9 @@ Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
   const int64_t start = measure::kernel_ns();
   auto child = candidate::ChildProcess::start({.argv = {executable_, "stage"}, .env = stage_environment(request)});
   if (!child) return std::unexpected(child.error());
-  if (auto sent = child->send_line(to_json(request).dump()); !sent) return std::unexpected(sent.error());
+  StageRequest signed_request = request;
+  signed_request.token = make_token();
+  if (auto sent = child->send_line(to_json(signed_request).dump()); !sent) return std::unexpected(sent.error());
   child->close_input();
   std::string last_step = "start";
   while (true) {
@@ -83,6 +91,11 @@ Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
       return std::unexpected(died);
     }
     const json event = json::parse(*line, nullptr, false);
+    if (!event.is_object() || event.value("token", "") != signed_request.token) {
+      child->kill();
+      return fail(DiagnosticCode::E3205,
+                  "forged-answer: something in the stage's process wrote to the channel of its results");
+    }
     const std::string kind = event.is_object() ? event.value("event", "") : "";
     if (kind == "mark") out.mark_ms[event.value("name", "")] = static_cast<double>(now - start) * 1e-6;
     if (kind == "step") last_step = event.value("name", "");

@@ -2,9 +2,11 @@
 // caught.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/cheat_selftest.h"
 #include "bench/oracle/mutant_selftest.h"
 #include "tools/command.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 struct Options {
   bool mutants = false;
+  bool cheats = false;
   bool json = false;
   uint64_t seed = 1;
   std::string data = "normal";
@@ -59,21 +62,57 @@ Result<ExitCode> run_mutants(const Options& options) {
   return result.passed() ? ExitCode::Ok : ExitCode::Insufficient;
 }
 
+/// Built beside the command: bin/tilewright and lib/tilewright/cheats.so.
+std::string cheats_library(const Session& session) {
+  return (std::filesystem::path(session.executable).parent_path().parent_path() / "lib/tilewright/cheats.so").string();
+}
+
+Result<ExitCode> run_cheats(const Options& options, const Session& session) {
+  auto result = bench::run_cheat_selftest(session.executable, cheats_library(session));
+  if (!result) return std::unexpected(result.error());
+  size_t caught = 0;
+  nlohmann::json lines = nlohmann::json::array();
+  for (const bench::CheatLine& line : result->cheats) {
+    caught += line.caught;
+    lines.push_back({{"name", line.name}, {"what", line.what}, {"caught", line.caught}, {"by", line.by}});
+  }
+  if (options.json) {
+    fmt::print(
+        "{}\n",
+        nlohmann::json{{"cheats", lines}, {"control_accepted", !result->control.caught}, {"passed", result->passed()}}
+            .dump(2));
+    return result->passed() ? ExitCode::Ok : ExitCode::Insufficient;
+  }
+  fmt::print("cheats: {}/{} caught\n", caught, result->cheats.size());
+  for (const bench::CheatLine& line : result->cheats) {
+    fmt::print("  {:4} {:18} {:52} {}\n", line.caught ? "ok" : "FAIL", line.name, line.what, line.by);
+  }
+  fmt::print("  {:4} {:18} {:52} {}\n", result->control.caught ? "FAIL" : "ok", "honest",
+             "the same kernel without a cheat is accepted", result->control.by);
+  return result->passed() ? ExitCode::Ok : ExitCode::Insufficient;
+}
+
 }  // namespace
 
-Run add_selftest(CLI::App& app, Session&) {
+Run add_selftest(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
-  app.add_flag("--mutants", options->mutants,
-               "10 wrong kernels must be rejected, 16 right ones accepted (exit 6 otherwise)")
-      ->required();
+  auto* what = app.add_option_group("what");
+  what->add_flag("--mutants", options->mutants,
+                 "10 wrong kernels must be rejected, 16 right ones accepted (exit 6 otherwise)");
+  what->add_flag("--cheats", options->cheats,
+                 "13 kernels that only look fast must be caught, their honest twin accepted");
+  what->require_option(1);
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();
   app.add_option("--data", options->data, "distribution; on zeros or integers the oracle goes blind, as it says")
       ->capture_default_str();
   app.add_flag("--json", options->json, "machine-readable");
   app.footer(
-      "Examples:\n  tilewright selftest --mutants\n  tilewright selftest --mutants --seed 7 --json\n"
+      "Examples:\n  tilewright selftest --mutants\n  tilewright selftest --cheats\n  tilewright selftest --mutants "
+      "--seed 7 --json\n"
       "  tilewright selftest --mutants --data zeros   # exits with 6");
-  return [options]() -> Result<ExitCode> { return run_mutants(*options); };
+  return [options, &session]() -> Result<ExitCode> {
+    return options->cheats ? run_cheats(*options, session) : run_mutants(*options);
+  };
 }
 
 }  // namespace tilewright::tools

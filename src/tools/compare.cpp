@@ -1,0 +1,112 @@
+// `tilewright compare A B`: which is faster, in one process, in turn, with an interval; exit 5 when A is slower.
+#include "bench/compare.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "tools/command.h"
+#include "tools/workload_options.h"
+
+namespace tilewright::tools {
+namespace {
+
+struct Options {
+  std::string a, b;
+  WorkloadOptions workload;
+  int rounds = 52;
+  double delta_percent = 2;
+  std::string config = "{}";
+  bool no_check = false;
+  bool json = false;
+  int64_t timeout_s = 120;
+};
+
+ExitCode exit_code_of(const bench::CompareReport& report) {
+  if (!report.incorrect.empty()) return ExitCode::Incorrect;
+  if (report.ratio.state == bench::State::Failed) return ExitCode::InvalidMeasurement;
+  const std::string verdict = report.ratio.detail.value("verdict", "");
+  return verdict == "SLOWER" ? ExitCode::Regression : verdict == "INCONCLUSIVE" ? ExitCode::Insufficient : ExitCode::Ok;
+}
+
+void print_report(const bench::CompareReport& report) {
+  if (!report.incorrect.empty()) {
+    fmt::print("not timed: {}\n", report.incorrect);
+    return;
+  }
+  const auto& detail = report.ratio.detail;
+  fmt::print("A/A gate: {} against itself {:.4f} [{:.4f}, {:.4f}]{}\n", report.a_name, detail["aa"].value("ratio", 0.0),
+             detail["aa"].value("low", 0.0), detail["aa"].value("high", 0.0),
+             detail["aa"].value("passed", false) ? "" : " · FAILED");
+  if (report.ratio.state == bench::State::Failed) {
+    fmt::print("no verdict: {}\n", report.ratio.reason);
+    return;
+  }
+  const bench::Interval ci = report.ratio.ci.value_or(bench::Interval{});
+  fmt::print("{} is {} than {}: time ratio {:.4f}, 95 % interval [{:.4f}, {:.4f}], {} rounds, margin ±{:.1f} %\n",
+             report.a_name, detail.value("verdict", ""), report.b_name, *report.ratio.value, ci.low, ci.high,
+             report.ratio.n, 100 * detail.value("delta", 0.0));
+}
+
+}  // namespace
+
+Run add_compare(CLI::App& app, Session& session) {
+  auto options = std::make_shared<Options>();
+  app.add_option("a", options->a, "the candidate")->required()->type_name("CANDIDATE");
+  app.add_option("b", options->b, "what it is compared with")->required()->type_name("CANDIDATE");
+  add_workload_options(app, options->workload);
+  app.add_option("--rounds", options->rounds, "paired rounds; a noisy machine gets more")
+      ->check(CLI::Range(6, 100000))
+      ->capture_default_str();
+  app.add_option("--delta", options->delta_percent, "differences below this many percent do not matter")
+      ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  app.add_option("--config", options->config, "tuning parameters, as JSON")->capture_default_str();
+  app.add_option("--timeout-s", options->timeout_s, "longest silence before a candidate is killed")
+      ->check(CLI::Range(1, 86400));
+  app.add_flag("--no-check", options->no_check, "skip the correctness check (only when bench has just done it)");
+  app.add_flag("--json", options->json, "print as JSON");
+  app.footer(
+      "Examples:\n"
+      "  tilewright compare worker:onnxruntime worker:numpy --op gemm:512x512x512\n"
+      "  tilewright compare lib:./new.so lib:./old.so --op softmax:4096x4096 --delta 1\n"
+      "Exit codes: 0 FASTER or SAME · 3 one is wrong · 4 too noisy · 5 SLOWER · 6 INCONCLUSIVE");
+  return [options, &session]() -> Result<ExitCode> {
+    WorkloadOptions workload = options->workload;
+    if (workload.keys.empty()) workload.keys = {"gemm:512x512x512"};
+    if (workload.keys.size() > 1) return fail(DiagnosticCode::E1600, "compare takes one --op");
+    auto workloads = parse_workloads(workload);
+    if (!workloads) return std::unexpected(workloads.error());
+    for (const std::string& spelling : {options->a, options->b}) {
+      if (auto made = session.kinds.make(spelling); !made) return std::unexpected(made.error());
+    }
+    bench::CompareOptions compare;
+    compare.executable = session.executable;
+    compare.command = session.command;
+    compare.a = options->a;
+    compare.b = options->b;
+    compare.workload = workloads->front();
+    compare.device = workload.device;
+    compare.threads = thread_count(workload);
+    compare.config = options->config;
+    compare.seed = workload.seed;
+    compare.rounds = options->rounds;
+    compare.delta = options->delta_percent / 100;
+    compare.check = !options->no_check;
+    compare.timeout_ms = options->timeout_s * 1000;
+    auto report = bench::run_compare(compare);
+    if (!report) return std::unexpected(report.error());
+    if (options->json) {
+      fmt::print("{}\n", nlohmann::json{{"a", report->a_name},
+                                        {"b", report->b_name},
+                                        {"incorrect", report->incorrect},
+                                        {"ratio", bench::to_json(report->ratio)}}
+                             .dump(2));
+    } else {
+      print_report(*report);
+    }
+    return exit_code_of(*report);
+  };
+}
+
+}  // namespace tilewright::tools
