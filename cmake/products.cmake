@@ -23,23 +23,6 @@ if(TILEWRIGHT_COMPILER)
   endif()
 endif()
 
-# The run-time library: C ABI only, nothing but libc below it. The archive is for programs that link everything themselves.
-target_compile_definitions(tw_runtime_abi PRIVATE TW_VERSION_TEXT="${PROJECT_VERSION}")
-set(runtime_objects $<TARGET_OBJECTS:tw_runtime> $<TARGET_OBJECTS:tw_runtime_abi>)
-add_library(tilewright_runtime SHARED ${runtime_objects})
-target_link_options(tilewright_runtime PRIVATE -static-libstdc++ -static-libgcc -Wl,-Bsymbolic
-                    -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
-set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 1
-                      LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map LINKER_LANGUAGE CXX)
-add_library(tilewright_runtime_static STATIC ${runtime_objects})
-set_target_properties(tilewright_runtime_static PROPERTIES OUTPUT_NAME tilewright_runtime LINKER_LANGUAGE CXX)
-foreach(library tilewright_runtime tilewright_runtime_static)
-  target_include_directories(${library} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
-  target_link_libraries(${library} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-endforeach()
-add_library(tilewright::runtime ALIAS tilewright_runtime)
-add_library(tilewright::runtime_static ALIAS tilewright_runtime_static)
-
 # Candidates that cheat, for `tilewright selftest --cheats`; installed beside the command.
 add_library(cheats_candidate MODULE ${PROJECT_SOURCE_DIR}/src/tools/selftest/cheats.c)
 target_include_directories(cheats_candidate PRIVATE ${PROJECT_SOURCE_DIR}/include)
