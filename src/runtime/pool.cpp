@@ -104,12 +104,12 @@ void ThreadPool::start() {
       workers_.pop_back();  // fewer threads do the same work
       break;
     }
-    pthread_setname_np(workers_.back().thread, "tilewright");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void* ThreadPool::enter(void* worker) {
+  pthread_setname_np(pthread_self(), "tilewright");  // from inside: from outside it would write a file of /proc
   const auto* const self = static_cast<const Worker*>(worker);
   self->pool->work(self->index);
   return nullptr;
