@@ -108,28 +108,26 @@ Result<TimedRun> run_once(Decoder& decoder, const RunShape& shape, Operators& op
 Result<Profile> profile(Decoder& decoder, const RunShape& shape, Operators& operators, int repeats) {
   TimedOperators timed(operators);
   if (auto warm = run_once(decoder, shape, timed); !warm) return std::unexpected(warm.error());
-  std::map<std::string, std::vector<double>> ms;
-  std::map<std::string, int64_t> calls;
-  std::vector<double> totals;
-  for (int i = 0; i < repeats; ++i) {
+  using Times = std::map<std::string, OperatorTime>;
+  std::vector<std::pair<double, Times>> runs;
+  for (int i = 0; i < std::max(repeats, 1); ++i) {
     timed.clear();
     auto run = run_once(decoder, shape, timed);
     if (!run) return std::unexpected(run.error());
-    totals.push_back(run->time.total);
-    for (const auto& [key, entry] : timed.times()) {
-      ms[key].push_back(entry.ms);
-      calls[key] = entry.calls;
-    }
+    runs.emplace_back(run->time.total, timed.times());
   }
+  // One run as a whole, so that shares add up: medians taken per operator would drop what disturbed a different one
+  // each time.
+  std::ranges::sort(runs, {}, &std::pair<double, Times>::first);
+  const auto& [total, times] = runs[runs.size() / 2];
   Profile out;
-  out.total_ms = median_of(totals);
-  double inside = 0;
-  for (const auto& [key, values] : ms) {
-    const double value = median_of(values), share = value / out.total_ms;
-    out.rows.push_back({key, calls[key], value, share, share < 1 ? 1 / (1 - share) : 1e9});
-    inside += share;
+  out.total_ms = total;
+  out.other_share = 1;
+  for (const auto& [key, entry] : times) {
+    const double share = entry.ms / total;
+    out.rows.push_back({key, entry.calls, entry.ms, share, share < 1 ? 1 / (1 - share) : 1e9});
+    out.other_share -= share;
   }
-  out.other_share = std::max(0.0, 1 - inside);
   std::ranges::sort(out.rows, std::greater<>(), &ProfileRow::ms);
   return out;
 }

@@ -51,7 +51,7 @@ struct Profile {
   double total_ms = 0;
   double other_share = 0;  ///< outside the operators: additions, rotary positions, the loop
 };
-/// Median of `repeats` runs, after one that warms up.
+/// Of the run with the median time among `repeats`, after one that warms up.
 Result<Profile> profile(Decoder& decoder, const RunShape& shape, Operators& operators, int repeats = 3);
 /// Rows of the same operator ("gemm") added up.
 std::vector<ProfileRow> by_operator(const Profile& profile);
