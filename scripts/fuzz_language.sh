@@ -4,9 +4,15 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
-mkdir -p build/fuzz/language
+mkdir -p build/fuzz/language build/fuzz/objects
 clang=$(command -v clang++-19 || command -v clang++-14)
-"$clang" -std=c++2b -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc -Iinclude \
-  tests/fuzz/language_fuzz.cpp src/lang/*.cpp src/ir/*.cpp src/base/*.cpp -lfmt -lxxhash -o build/fuzz/language_fuzz
+objects=()
+for source in tests/fuzz/language_fuzz.cpp src/lang/*.cpp src/ir/*.cpp src/base/*.cpp; do
+  object=build/fuzz/objects/$(echo "$source" | tr / _).o
+  [ "$object" -nt "$source" ] || "$clang" -std=c++2b -O1 -g1 -fsanitize=fuzzer,address,undefined \
+    -fno-sanitize-recover=undefined -Isrc -Iinclude -c "$source" -o "$object"
+  objects+=("$object")
+done
+"$clang" -fsanitize=fuzzer,address,undefined "${objects[@]}" -lfmt -lxxhash -o build/fuzz/language_fuzz
 exec build/fuzz/language_fuzz -max_total_time="$seconds" -max_len=20000 -timeout=20 -print_final_stats=1 \
   -dict=tests/fuzz/language.dict build/fuzz/language tests/fuzz/corpus/language kernels examples tests/lang/errors
