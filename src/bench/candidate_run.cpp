@@ -180,8 +180,12 @@ class CandidateRun {
     for (const std::string& reference : context_.references) {
       if (reference != spelling_) r.references.push_back(reference);
     }
+    auto folder = work_folder();
+    if (!folder) return std::unexpected(folder.error());
+    r.cache_dir = folder->path().string();
     auto outcome = context_.runner.run(r);
     if (!outcome) return record(broken_cell(base(), Stage::Check, outcome.error()));
+    outside_bytes_ = outcome->result.value("written_bytes", int64_t{0}) - folder->byte_count();
     learn_identity(outcome->result);
     Cell cell = cell_like(base(), Stage::Check);
     cell.detail["oracle"] = outcome->result.value("detail", json::object());
@@ -248,7 +252,7 @@ class CandidateRun {
     if (take_recorded({Stage::DeviceInit, Stage::Compile, Stage::FirstCall, Stage::Load})) return {};
     begin("compile", budget().compile_processes * 600.0);
     std::vector<json> cold, loaded;
-    int64_t outside = 0;
+    int64_t outside = outside_bytes_;  // the check's process came first, so it was the one to fill a hidden cache
     for (int i = 0; i < budget().compile_processes; ++i) {
       auto folder = work_folder();
       if (!folder) return std::unexpected(folder.error());
@@ -344,6 +348,7 @@ class CandidateRun {
   std::string started_at_;
   json libraries_ = json::object();
   std::vector<std::string> paths_;
+  int64_t outside_bytes_ = 0;
   Outcome outcome_;
 };
 

@@ -1,11 +1,12 @@
-// Which well-known kernel libraries this process has mapped: a candidate that computes with one must say so, or it is
-// judged under a name that is not its own.
+// What a candidate uses besides its own code. Kernel libraries this process has mapped, and files it has written: a
+// candidate that computes with one must say so, or it is judged under a name that is not its own.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <string>
 
+#include "bench/stage_message.h"
 #include "candidate/candidate.h"
 
 namespace tilewright::bench {
@@ -21,5 +22,8 @@ class ForeignCode {
  private:
   std::set<std::string> files_;
 };
+
+/// Bytes this process has written to files through system calls; what went to the parent and to stderr does not count.
+int64_t written_to_files(const StageChannel& channel);
 
 }  // namespace tilewright::bench

@@ -167,6 +167,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
   auto first = check_first_launch(*workload, preparer, options.contract);
   if (!first) return std::unexpected(first.error());
   const auto borrowed = before.undeclared_library(candidate);
+  const int64_t written = candidate.is_remote() ? 0 : written_to_files(channel);
   CheckOptions main_only = options;
   main_only.fuzz = main_only.mutants = false;
   // A reference can be lucky on a few values, and a kernel is not wrong because it is not lucky: the relative rule
@@ -198,6 +199,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
               {"accepted", reason.empty()},
               {"blind", report.oracle_blind()},
               {"reason", reason},
+              {"written_bytes", written},
               {"detail", detail}};
 }
 

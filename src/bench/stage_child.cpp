@@ -1,12 +1,12 @@
 #include "bench/stage_child.h"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <string>
 
+#include "bench/foreign_code.h"
 #include "bench/roofline.h"
 #include "bench/stage_check.h"
 #include "bench/stage_pair.h"
@@ -32,18 +32,6 @@ Result<json> run_import(const StageRequest& request, const candidate::Kinds& kin
   if (!opened) return std::unexpected(opened.error());
   channel.mark("ready");
   return json{{"identity", identity_json(**opened)}};
-}
-
-/// Bytes this process has written through system calls, to files: what went to the parent and to stderr does not count.
-int64_t written_to_files(const StageChannel& channel) {
-  FILE* io = std::fopen("/proc/self/io", "r");
-  if (io == nullptr) return 0;
-  long long read_chars = 0, written_chars = 0;
-  const bool found = std::fscanf(io, "rchar: %lld wchar: %lld", &read_chars, &written_chars) == 2;
-  std::fclose(io);
-  struct stat log {};
-  const bool is_kept = ::fstat(STDERR_FILENO, &log) == 0 && S_ISREG(log.st_mode);
-  return found ? written_chars - channel.sent_bytes() - (is_kept ? log.st_size : 0) : 0;
 }
 
 /// A cold compile and a load from a filled cache differ only in the state of the cache folder.

@@ -3,6 +3,18 @@
 namespace tilewright::tools {
 
 ExitCode exit_code(const Diagnostic& diagnostic) {
+  switch (diagnostic.code) {
+    case DiagnosticCode::E1606: return ExitCode::Incorrect;  // unfair
+    case DiagnosticCode::E3200:                              // no such candidate
+    case DiagnosticCode::E3303: return ExitCode::Usage;      // the folder is in use
+    case DiagnosticCode::E3201:                              // does not do this
+    case DiagnosticCode::E3204: return ExitCode::Insufficient;
+    case DiagnosticCode::E3202:  // died, hung, answered nonsense, failed
+    case DiagnosticCode::E3203:
+    case DiagnosticCode::E3205:
+    case DiagnosticCode::E3206: return ExitCode::InvalidMeasurement;
+    default: break;
+  }
   const char family = code_text(diagnostic.code)[1];
   return family == '1' || family == '2' ? ExitCode::Usage : ExitCode::Internal;
 }

@@ -18,7 +18,7 @@ enum class ExitCode : int {
   PolicyViolation = 9,     ///< a dispatch policy's precondition does not hold
 };
 
-/// The code a failed command leaves with: E1xxx and E2xxx are the user's input (2), everything else is ours (1).
+/// The code a failed command leaves with: E1xxx and E2xxx are the user's input (2), candidates have their own, the rest is ours (1).
 ExitCode exit_code(const Diagnostic& diagnostic);
 
 }  // namespace tilewright::tools
