@@ -13,6 +13,9 @@ ExitCode exit_code(const Diagnostic& diagnostic) {
     case DiagnosticCode::E3203:
     case DiagnosticCode::E3205:
     case DiagnosticCode::E3206: return ExitCode::InvalidMeasurement;
+    case DiagnosticCode::E1651:  // a log or record of something else
+    case DiagnosticCode::E1653: return ExitCode::Stale;
+    case DiagnosticCode::E1654: return ExitCode::Incorrect;  // no configuration is right
     default: break;
   }
   const char family = code_text(diagnostic.code)[1];

@@ -18,6 +18,7 @@ constexpr const char* kRetune = "tune again; dispatch uses the fallback until th
 json bucket_json(const BestBucket& bucket) {
   return {{"when", bucket.when},
           {"dims", bucket.dims},
+          {"made_from", bucket.made_from},
           {"identity", to_json(bucket.identity)},
           {"space", bucket.space_digest},
           {"config", to_json(bucket.config)},
@@ -41,6 +42,7 @@ Result<BestBucket> bucket_from_json(const json& entry) {
   if (!config) return std::unexpected(config.error());
   bucket.when = entry.at("when").get<std::string>();
   bucket.dims = entry.at("dims");
+  bucket.made_from = entry.at("made_from");
   bucket.identity = std::move(*identity);
   bucket.space_digest = entry.at("space").get<std::string>();
   bucket.config = std::move(*config);

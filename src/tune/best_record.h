@@ -19,6 +19,7 @@ namespace tilewright::tune {
 struct BestBucket {
   std::string when;                                ///< a constraint over dimensions: "M <= 128"; empty always holds
   nlohmann::json dims = nlohmann::json::object();  ///< the shape that was measured
+  nlohmann::json made_from = nlohmann::json::object();  ///< how to open it again: candidate, shape, dtype, space file
   Identity identity;
   std::string space_digest;
   Config config;

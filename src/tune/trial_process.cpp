@@ -19,7 +19,8 @@ int64_t after(double seconds) { return measure::kernel_ns() + static_cast<int64_
 double ms_since(int64_t start_ns) { return static_cast<double>(measure::kernel_ns() - start_ns) * 1e-6; }
 
 TrialState state_of(const Diagnostic& diagnostic) {
-  return code_text(diagnostic.code).starts_with("E2") ? TrialState::Refused : TrialState::CompileFailed;
+  const bool is_refusal = code_text(diagnostic.code).starts_with("E2") || diagnostic.code == DiagnosticCode::E3201;
+  return is_refusal ? TrialState::Refused : TrialState::CompileFailed;
 }
 
 json failure_line(TrialState state, const std::string& reason) { return {{"state", name(state)}, {"reason", reason}}; }

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "bench/decision/policy_guide.h"
+#include "measure/order_statistics.h"
 
 namespace tilewright::decision {
 
@@ -87,13 +88,19 @@ class Judge {
   BreakEvens compute_break_evens() const {
     BreakEvens all;
     const Cell* tune = evidence_.measured(Stage::Tune);
-    const double tune_ms = tune ? *tune->value : 0;
     const Cell* first_call = evidence_.measured(Stage::FirstCall);
-    all.per_start = break_even(evidence_.draws, {1, first_call ? *first_call->value : 0}, what_if_.scale);
-    all.per_upgrade = break_even(evidence_.draws, {1, tune_ms + evidence_.cost.validate_ms}, what_if_.scale);
+    const Cell* compile = evidence_.measured(Stage::Compile);
+    const double compile_ms = compile ? what_if_.scale.compile * *compile->value : 0;
+    const double tune_ms = tune ? *tune->value : 0, first_ms = first_call ? *first_call->value : 0;
     const std::optional<double> human_ms = human_cost_ms();
+    const auto repay = [&](double fixed_ms, double& cost_ms) {
+      cost_ms = compile_ms + fixed_ms;
+      return break_even(evidence_.draws, {1, fixed_ms}, what_if_.scale);
+    };
+    all.per_start = repay(first_ms, all.start_ms);
+    all.per_upgrade = repay(tune_ms + evidence_.cost.validate_ms, all.upgrade_ms);
     all.has_adoption = human_ms.has_value();
-    if (human_ms) all.per_adoption = break_even(evidence_.draws, {1, tune_ms + *human_ms}, what_if_.scale);
+    if (human_ms) all.per_adoption = repay(tune_ms + *human_ms, all.adoption_ms);
     return all;
   }
 
@@ -434,6 +441,19 @@ class FlipFinder {
   Verdict now_;
 };
 
+std::optional<Saving> saving_of(const std::vector<Draw>& draws) {
+  if (draws.empty()) return std::nullopt;
+  std::vector<double> savings, references;
+  for (const Draw& draw : draws) {
+    savings.push_back(draw.reference_ms - draw.candidate_ms);
+    references.push_back(draw.reference_ms);
+  }
+  std::ranges::sort(savings);
+  std::ranges::sort(references);
+  return Saving{measure::percentile(savings, 0.5), measure::percentile(savings, 0.025),
+                measure::percentile(savings, 0.975), measure::median(references)};
+}
+
 std::optional<Amdahl> predict_model(const Evidence& evidence) {
   const auto it = evidence.cells.find(Stage::Model);
   if (it == evidence.cells.end() || !it->second.detail.is_object()) return std::nullopt;
@@ -490,6 +510,7 @@ Decision decide(const Objective& objective, const Evidence& evidence) {
   for (const Knob& knob : knobs_of(objective, evidence)) {
     for (Flip& flip : finder.find(knob)) decision.flips.push_back(std::move(flip));
   }
+  decision.saving = saving_of(evidence.draws);
   decision.amdahl = predict_model(evidence);
   decision.options = policy_options(objective, evidence, decision);
   return decision;
@@ -528,6 +549,14 @@ nlohmann::json to_json(const Decision& decision, const Objective& objective, con
                         {"per_upgrade", to_json(decision.break_evens.per_upgrade)}};
   json["break_even"]["per_adoption"] =
       decision.break_evens.has_adoption ? to_json(decision.break_evens.per_adoption) : nlohmann::json("not-run");
+  json["costs_ms"] = {{"per_start", decision.break_evens.start_ms}, {"per_upgrade", decision.break_evens.upgrade_ms}};
+  json["costs_ms"]["per_adoption"] =
+      decision.break_evens.has_adoption ? nlohmann::json(decision.break_evens.adoption_ms) : nlohmann::json("not-run");
+  if (decision.saving) {
+    json["saving_ms"] = {{"value", decision.saving->value},
+                         {"ci", {decision.saving->low, decision.saving->high}},
+                         {"reference", decision.saving->reference_ms}};
+  }
   for (const auto& [rival, value] : evidence.rivals)
     json["rivals"].push_back({{"name", rival}, {objective.metric, value}});
   if (decision.amdahl) {

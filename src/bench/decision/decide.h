@@ -32,6 +32,14 @@ struct Clause {
 struct BreakEvens {
   BreakEven per_start, per_upgrade, per_adoption;
   bool has_adoption = false;  ///< false: human cost is neither recorded nor excluded
+  /// What each event costs, in ms of machine time.
+  double start_ms = 0, upgrade_ms = 0, adoption_ms = 0;
+};
+
+/// reference − candidate per call, in ms.
+struct Saving {
+  double value = 0, low = 0, high = 0;
+  double reference_ms = 0;
 };
 
 struct Flip {
@@ -58,6 +66,7 @@ struct Decision {
   Verdict verdict = Verdict::Insufficient;
   std::vector<Clause> clauses;
   BreakEvens break_evens;
+  std::optional<Saving> saving;
   std::vector<Flip> flips;
   std::optional<Amdahl> amdahl;
   std::vector<PolicyOption> options;

@@ -1,0 +1,118 @@
+#include "bench/report/report_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "base/line_log.h"
+#include "bench/record/cell_log.h"
+
+namespace tilewright::report {
+
+using bench::Cell;
+using bench::Stage;
+using bench::State;
+
+namespace {
+
+Result<nlohmann::json> read_json(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return nlohmann::json();
+  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
+  if (json.is_discarded())
+    return fail(DiagnosticCode::E1643, fmt::format("{} is not JSON", path.string()), "make it again, or move it away");
+  return json;
+}
+
+bool exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+Status load_lines(const std::filesystem::path& folder, ReportInput& input) {
+  if (exists(folder / "tune.jsonl")) {
+    const Result<std::vector<std::string>> lines = read_lines(folder / "tune.jsonl");
+    if (!lines) return std::unexpected(lines.error());
+    for (const std::string& line : *lines) {
+      nlohmann::json trial = nlohmann::json::parse(line, nullptr, false);
+      if (trial.is_object() && trial.contains("point")) input.trials.push_back(std::move(trial));
+    }
+  }
+  if (exists(folder / "cost.jsonl")) {
+    Result<std::vector<decision::CostEntry>> costs = decision::read_costs(folder / "cost.jsonl");
+    if (!costs) return std::unexpected(costs.error());
+    input.costs = std::move(*costs);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ReportInput> load_report_input(const std::filesystem::path& folder) {
+  ReportInput input;
+  input.folder = folder.string();
+  input.written_at = bench::utc_now();
+  Result<bench::CellFile> cells = bench::read_cells(folder / "cells.jsonl");
+  if (!cells) return std::unexpected(cells.error());
+  input.cells = std::move(cells->cells);
+  for (auto [name, member] :
+       {std::pair{"decision.json", &ReportInput::decision}, std::pair{"traffic.json", &ReportInput::traffic},
+        std::pair{"service.json", &ReportInput::service}}) {
+    Result<nlohmann::json> json = read_json(folder / name);
+    if (!json) return std::unexpected(json.error());
+    input.*member = std::move(*json);
+  }
+  if (Status status = load_lines(folder, input); !status) return std::unexpected(status.error());
+  return input;
+}
+
+ReportView::ReportView(const ReportInput& report_input) : input(report_input) {
+  std::vector<Cell> facts;
+  for (const Cell& cell : input.cells) (cell.state == State::Claimed ? claims : facts).push_back(cell);
+  latest = bench::latest_cells(facts);
+  std::string judged;
+  if (input.decision.is_object() && input.decision.contains("subject")) {
+    const nlohmann::json& s = input.decision["subject"];
+    subject = {s.value("shape", ""), s.value("dtype", ""), s.value("device", "")};
+    judged = input.decision.value("candidate", "");
+  }
+  const auto is_here = [&](const Cell& cell) { return cell.subject == subject; };
+  if (std::ranges::none_of(latest, is_here)) {
+    const auto warm = std::ranges::find_if(
+        latest, [](const Cell& c) { return c.stage == Stage::Warm && c.state == State::Measured; });
+    const auto first = warm != latest.end() ? warm : latest.begin();
+    if (first != latest.end()) subject = first->subject;
+  }
+  std::set<std::string> names;
+  for (const Cell& cell : latest) {
+    if (is_here(cell) && cell.stage != Stage::Roofline && names.insert(cell.candidate).second)
+      candidates.push_back(cell.candidate);
+  }
+  std::ranges::stable_sort(candidates, [&](const std::string& a, const std::string& b) {
+    if ((a == judged) != (b == judged)) return a == judged;
+    const Cell *x = measured(a, Stage::Warm), *y = measured(b, Stage::Warm);
+    if ((x != nullptr) != (y != nullptr)) return x != nullptr;
+    return x && *x->value < *y->value;
+  });
+}
+
+const Cell* ReportView::find(const std::string& candidate, Stage stage) const {
+  for (const Cell& cell : latest) {
+    if (cell.stage == stage && cell.candidate == candidate && cell.subject == subject) return &cell;
+  }
+  return nullptr;
+}
+
+const Cell* ReportView::measured(const std::string& candidate, Stage stage) const {
+  const Cell* cell = find(candidate, stage);
+  return cell && cell->state == State::Measured && cell->value ? cell : nullptr;
+}
+
+int ReportView::colour(const std::string& candidate) const {
+  const auto it = std::ranges::find(candidates, candidate);
+  return static_cast<int>((it - candidates.begin()) % 8);
+}
+
+}  // namespace tilewright::report

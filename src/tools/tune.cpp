@@ -1,0 +1,389 @@
+// `tilewright tune`: the best configuration of a candidate, saved with everything it depends on.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/candidate_trials.h"
+#include "bench/record/cell_log.h"
+#include "bench/record/table_csv.h"
+#include "bench/traffic/rare_keys.h"
+#include "measure/machine.h"
+#include "tools/command.h"
+#include "tools/progress_line.h"
+#include "tune/best_record.h"
+#include "tune/payoff.h"
+
+namespace tilewright::tools {
+namespace {
+
+using namespace tune;
+
+struct Options {
+  std::string candidate, shape, dtype = "f32", space, record, require, out = "out";
+  std::string traffic, policy = "pad128", dim = "M";
+  int cases = 4;
+  int threads = 1;
+  bool json = false;
+  bool only_record = false;
+  TuneOptions tune;
+
+  std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
+};
+
+/// One shape to tune for.
+struct Case {
+  int64_t key = 0;  ///< 0 without traffic
+  double share = 1;
+  bench::Workload workload;
+  std::string when;
+  std::string log;
+};
+
+Result<nlohmann::json> read_json(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(DiagnosticCode::E1643, fmt::format("cannot read '{}'", path), "check the path");
+  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
+  if (json.is_discarded()) return fail(DiagnosticCode::E1643, fmt::format("'{}' is not JSON", path));
+  return json;
+}
+
+Result<bench::Workload> workload_of(const Options& options) {
+  const Result<bench::DTypes> dtypes = bench::parse_dtypes(options.dtype);
+  if (!dtypes) return std::unexpected(dtypes.error());
+  return bench::parse_workload(options.shape, *dtypes);
+}
+
+Result<Space> space_of(const Options& options, const bench::Workload& workload) {
+  if (options.space.empty())
+    return fail(DiagnosticCode::E1650, "no space was named",
+                R"(--space FILE with {"params": [{"name": "block_M", "values": [64, 128]}]})");
+  const Result<nlohmann::json> json = read_json(options.space);
+  if (!json) return std::unexpected(json.error());
+  return Space::from_json(*json, workload.dims);
+}
+
+std::string exact_condition(const bench::Workload& workload) {
+  std::string text;
+  for (const auto& [name, extent] : workload.dims)
+    text += fmt::format("{}{} == {}", text.empty() ? "" : " and ", name, extent);
+  return text;
+}
+
+/// The heaviest shapes of the traffic, by tokens served, ascending; a snapshot or a trace.
+Result<nlohmann::json> snapshot_of(const Options& options) {
+  std::ifstream in(options.traffic, std::ios::binary);
+  if (!in) return fail(DiagnosticCode::E1643, fmt::format("cannot read '{}'", options.traffic), "check the path");
+  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
+  if (json.is_object() && json.value("kind", "") == "traffic-snapshot") return json;
+  const Result<traffic::Trace> trace = traffic::load_trace(options.traffic);
+  if (!trace) return std::unexpected(trace.error());
+  const Result<traffic::KeyPolicy> policy = traffic::KeyPolicy::parse(options.policy);
+  if (!policy) return std::unexpected(policy.error());
+  return traffic::snapshot(*trace, *policy);
+}
+
+std::vector<Case> traffic_cases(const Options& options, const bench::Workload& workload,
+                                const nlohmann::json& snapshot) {
+  std::vector<std::pair<double, nlohmann::json>> keys;
+  for (const nlohmann::json& key : snapshot["keys"])
+    keys.emplace_back(key.value("share", 0.0) * key.value("key", 0.0), key);
+  std::ranges::sort(keys, std::greater<>(), &std::pair<double, nlohmann::json>::first);
+  keys.resize(std::min(keys.size(), static_cast<size_t>(options.cases)));
+  std::ranges::sort(keys, {}, [](const auto& k) { return k.second.value("key", int64_t{0}); });
+  std::vector<Case> cases;
+  for (const auto& [weight, key] : keys) {
+    Case one{key.value("key", int64_t{0}), key.value("share", 0.0), workload, "", ""};
+    one.workload.set_dim(options.dim, one.key);
+    one.when = exact_condition(one.workload);
+    one.log = fmt::format("tune-{}{}.jsonl", options.dim, one.key);
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+bench::CandidateTrialsOptions trials_of(const Options& options, const bench::Workload& workload,
+                                        const std::string& candidate) {
+  return {.spelling = candidate,
+          .workload = workload,
+          .threads = options.threads,
+          .scratch = options.file("trial-cache").string()};
+}
+
+void print_space(const Space& space) {
+  fmt::print("space {}: {} points, {} pruned\n", space.digest().substr(0, 16), space.points().size(),
+             space.pruned().size());
+  std::map<std::string, int64_t> reasons;
+  for (const PrunedPoint& point : space.pruned()) ++reasons[point.reason];
+  for (const auto& [reason, count] : reasons) fmt::print("  pruned {:>5}  {}\n", count, reason);
+}
+
+void print_outcome(const TuneOutcome& outcome) {
+  std::string states;
+  for (const auto& [state, count] : count_states(outcome.trials))
+    states += fmt::format("{}{} {}", states.empty() ? "" : ", ", count, state);
+  fmt::print("{} trials ({} from the log): {}; {:.1f} s spent, {:.1f} s of it compiling{}\n", outcome.trials.size(),
+             outcome.resumed, states, outcome.spent_ms / 1e3, outcome.compile_ms / 1e3,
+             outcome.out_of_budget ? "; the budget ended the search" : "");
+  for (const Trial& trial : outcome.trials) {
+    if (!trial.is_ok()) fmt::print("  {:<14} {:<36} {}\n", name(trial.state), to_string(trial.config), trial.reason);
+  }
+  fmt::print("runoff\n");
+  for (const RunoffRow& row : outcome.runoff.rows) {
+    const Trial& trial = *std::ranges::find(outcome.trials, row.point, &Trial::point);
+    const measure::PairedResult& r = row.against_incumbent;
+    fmt::print("  {} {:<36} {:>9.4g} ms  × {:.3f} [{:.3f}, {:.3f}] {}\n",
+               row.point == outcome.runoff.winner ? "→" : " ", to_string(trial.config), row.median_ms, r.ratio,
+               r.interval95.low, r.interval95.high, measure::name(r.verdict));
+  }
+  fmt::print("winner {}: {}\n", to_string(outcome.winner.config), outcome.runoff.why);
+  const auto interval = outcome.confirmed.interval;
+  fmt::print("  {:.4g} ms{} in {} processes\n", outcome.confirmed.value,
+             interval ? fmt::format(" [{:.4g}, {:.4g}]", interval->low, interval->high) : "",
+             outcome.confirmed.process_medians.size());
+}
+
+Status record_cell(const Options& options, const bench::Workload& workload, const TuneOutcome& outcome) {
+  Result<bench::CellLog> log = bench::CellLog::open(options.file("cells.jsonl"));
+  if (!log) return std::unexpected(log.error());
+  bench::Cell cell;
+  cell.subject = {bench::workload_key(workload), bench::to_string(workload.dtypes),
+                  measure::cpu_device_name(options.threads)};
+  cell.candidate = options.candidate;
+  cell.stage = bench::Stage::Tune;
+  cell.state = bench::State::Measured;
+  cell.value = outcome.spent_ms;
+  cell.unit = "ms";
+  cell.n = std::ssize(outcome.trials);
+  cell.procs = static_cast<int>(outcome.trials.size());
+  cell.stop_reason = "fixed";
+  cell.started_at = cell.ended_at = bench::utc_now();
+  cell.detail = {{"compile_ms", outcome.compile_ms},
+                 {"states", count_states(outcome.trials)},
+                 {"winner", to_json(outcome.winner.config)}};
+  return log->append(cell);
+}
+
+struct Tuned {
+  BestRecord record;
+  std::vector<ShapePayoff> shapes;
+};
+
+Status tune_case(const Options& options, const Case& one, Session& session, Tuned& tuned) {
+  Result<Space> space = space_of(options, one.workload);
+  if (!space) return std::unexpected(space.error());
+  bench::CandidateTrials runner(session.kinds, trials_of(options, one.workload, options.candidate));
+  space->prune([&](const Config& config) { return runner.prune(config); });
+  TuneOptions tuning = options.tune;
+  tuning.log = options.file(one.log);
+  if (!options.json) {
+    fmt::print("{}\n", bench::workload_key(one.workload));
+    print_space(*space);
+  }
+  ProgressLine progress("trials");
+  const Result<TuneOutcome> outcome = tune(*space, runner, tuning, [&](const TuneProgress& p) {
+    progress.update(p.done, p.planned, to_string(p.trial->config));
+  });
+  progress.finish();
+  if (!outcome) return std::unexpected(outcome.error());
+  if (!options.json) print_outcome(*outcome);
+  if (Status status = record_cell(options, one.workload, *outcome); !status) return status;
+  BestBucket bucket = make_bucket(*outcome, runner.identity(), *space);
+  bucket.when = one.when;
+  bucket.weight = one.share;
+  for (const auto& [dim, extent] : one.workload.dims) bucket.dims[dim] = extent;
+  bucket.made_from = {{"candidate", options.candidate},
+                      {"shape", bench::workload_key(one.workload)},
+                      {"dtype", bench::to_string(one.workload.dtypes)},
+                      {"space", options.space}};
+  tuned.shapes.push_back({one.key, one.share,
+                          bucket.default_median_ms > 0 ? bucket.default_median_ms : bucket.median_ms,
+                          bucket.median_ms});
+  TuningCost& cost = tuned.record.cost;
+  cost.trials += std::ssize(outcome->trials);
+  cost.points += std::ssize(space->points());
+  cost.pruned += std::ssize(space->pruned());
+  cost.wall_ms += outcome->spent_ms;
+  cost.compile_ms += outcome->compile_ms;
+  cost.seed = tuning.seed;
+  for (const auto& [state, count] : count_states(outcome->trials)) cost.states[state] += count;
+  tuned.record.buckets.push_back(std::move(bucket));
+  return {};
+}
+
+Status read_incumbent(Options& options) {
+  if (options.require.empty()) return {};
+  const Result<nlohmann::json> json = read_json(options.require);
+  if (!json) return std::unexpected(json.error());
+  const bool is_record = json->is_object() && json->value("kind", "") == "tune-best";
+  if (is_record) {
+    const Result<BestRecord> record = load_record(options.require);
+    if (!record) return std::unexpected(record.error());
+    options.tune.incumbent = record->buckets.front().config;
+    return {};
+  }
+  Result<Config> config = config_from_json(*json);
+  if (!config) return std::unexpected(config.error());
+  options.tune.incumbent = std::move(*config);
+  return {};
+}
+
+Result<ExitCode> run_tune(Options options, Session& session) {
+  if (options.candidate.empty() || options.shape.empty()) {
+    return fail(DiagnosticCode::E1600, "tune needs a candidate and --shape",
+                "tilewright tune lib:./gemm.so --shape gemm:512x512x512:nn --space space.json");
+  }
+  const Result<bench::Workload> workload = workload_of(options);
+  if (!workload) return std::unexpected(workload.error());
+  if (Status status = read_incumbent(options); !status) return std::unexpected(status.error());
+  std::error_code ignored;
+  std::filesystem::create_directories(options.out, ignored);
+  std::vector<Case> cases = {{0, 1, *workload, exact_condition(*workload), "tune.jsonl"}};
+  Tuned tuned;
+  tuned.record.delta = options.tune.paired.delta;
+  double rate = 0;
+  if (!options.traffic.empty()) {
+    const Result<nlohmann::json> snapshot = snapshot_of(options);
+    if (!snapshot) return std::unexpected(snapshot.error());
+    cases = traffic_cases(options, *workload, *snapshot);
+    if (const double span = snapshot->value("span_s", 0.0); span > 0) rate = snapshot->value("requests", 0.0) / span;
+    tuned.record.traffic = {{"trace", snapshot->value("trace", "")},
+                            {"trace_sha256", snapshot->value("trace_sha256", "")},
+                            {"policy", snapshot->value("policy", "")}};
+  }
+  for (const Case& one : cases) {
+    if (Status status = tune_case(options, one, session, tuned); !status) return std::unexpected(status.error());
+  }
+  const std::string path = options.file("best.json").string();
+  if (Status status = bench::replace_file(path, write_record(tuned.record)); !status)
+    return std::unexpected(status.error());
+  std::filesystem::remove_all(options.file("trial-cache"), ignored);
+  const Payoff payoff = weigh(tuned.shapes, tuned.record.cost.wall_ms, rate);
+  if (options.json) {
+    nlohmann::json json = nlohmann::json::parse(write_record(tuned.record));
+    json["payoff"] = {{"covered", payoff.covered},
+                      {"gain_ms", payoff.gain_ms},
+                      {"break_even_calls",
+                       payoff.break_even_calls ? nlohmann::json(*payoff.break_even_calls) : nlohmann::json("never")}};
+    fmt::print("{}\n", json.dump(2));
+    return ExitCode::Ok;
+  }
+  const std::string on = options.traffic.empty()
+                             ? "on this shape"
+                             : fmt::format("on {} under {}, {:.0f} % of whose requests these shapes serve",
+                                           tuned.record.traffic.value("trace", ""),
+                                           tuned.record.traffic.value("policy", ""), 100 * payoff.covered);
+  fmt::print("tuned {:.4g} ms against default {:.4g} ms a call: tuning {} {}\n", payoff.tuned_ms, payoff.default_ms,
+             describe(payoff), on);
+  fmt::print("wrote {}   reproduce: tilewright tune replay {}\n", path, path);
+  return ExitCode::Ok;
+}
+
+/// Runs `use` on every bucket with the runner and space it was made with.
+Result<ExitCode> for_each_bucket(
+    const Options& options, Session& session,
+    const std::function<Result<ExitCode>(const BestBucket&, const Space&, TrialRunner&)>& use) {
+  const Result<BestRecord> record = load_record(options.record);
+  if (!record) return std::unexpected(record.error());
+  ExitCode worst = ExitCode::Ok;
+  for (const BestBucket& bucket : record->buckets) {
+    Options one = options;
+    one.shape = bucket.made_from.value("shape", "");
+    one.dtype = bucket.made_from.value("dtype", "");
+    if (one.space.empty()) one.space = bucket.made_from.value("space", "");
+    const Result<bench::Workload> workload = workload_of(one);
+    if (!workload) return std::unexpected(workload.error());
+    const Result<Space> space = space_of(one, *workload);
+    if (!space) return std::unexpected(space.error());
+    const std::string candidate =
+        options.candidate.empty() ? bucket.made_from.value("candidate", "") : options.candidate;
+    bench::CandidateTrials runner(session.kinds, trials_of(one, *workload, candidate));
+    if (Status status = verify_bucket(bucket, runner.identity(), space->digest()); !status)
+      return std::unexpected(status.error());
+    const Result<ExitCode> code = use(bucket, *space, runner);
+    if (!code) return code;
+    worst = std::max(worst, *code);
+  }
+  return worst;
+}
+
+Result<ExitCode> run_verify(const Options& options, Session& session) {
+  return for_each_bucket(options, session,
+                         [&](const BestBucket& bucket, const Space& space, TrialRunner& runner) -> Result<ExitCode> {
+                           if (!options.only_record) {
+                             if (Status status = verify_artefact(bucket, space, runner, options.tune.limits); !status)
+                               return std::unexpected(status.error());
+                           }
+                           fmt::print("{}: {} verified: {}\n", options.record, bucket.when, to_string(bucket.config));
+                           return ExitCode::Ok;
+                         });
+}
+
+Result<ExitCode> run_replay(const Options& options, Session& session) {
+  return for_each_bucket(
+      options, session, [&](const BestBucket& bucket, const Space& space, TrialRunner& runner) -> Result<ExitCode> {
+        const Result<ReplayResult> replay =
+            replay_bucket(bucket, space, runner, options.tune.limits, options.tune.paired.delta);
+        if (!replay) return std::unexpected(replay.error());
+        fmt::print("{}: {} now {:.4g} ms; stored [{:.4g}, {:.4g}] widened to [{:.4g}, {:.4g}]: {}\n", bucket.when,
+                   to_string(bucket.config), replay->now.value, bucket.ci_low_ms, bucket.ci_high_ms, replay->low_ms,
+                   replay->high_ms, replay->is_inside ? "inside" : "OUTSIDE");
+        if (replay->is_inside) return ExitCode::Ok;
+        return replay->now.value > replay->high_ms ? ExitCode::Regression : ExitCode::InvalidMeasurement;
+      });
+}
+
+void add_search_options(CLI::App& app, Options& o) {
+  app.add_option("--runs", o.tune.runs, "trials; 0 for the whole space")->capture_default_str();
+  app.add_option("--seed", o.tune.seed, "of the search")->capture_default_str();
+  app.add_option("--budget-s", o.tune.budget_s, "stop searching after this many seconds; 0 for no limit")
+      ->capture_default_str();
+  app.add_option("--top", o.tune.top, "contestants of the runoff")->capture_default_str()->check(CLI::Range(1, 32));
+  app.add_option("--jobs", o.tune.jobs, "compiles side by side")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_option("--timeout-s", o.tune.limits.run_timeout_s, "of one trial's check and samples")->capture_default_str();
+  app.add_option("--require", o.require, "configuration (or best.json) that must be beaten")->type_name("FILE");
+  app.add_option("--traffic", o.traffic, "trace or snapshot: tune its heaviest shapes, weigh by their share")
+      ->type_name("FILE");
+  app.add_option("--policy", o.policy, "key policy of the trace")->capture_default_str();
+  app.add_option("--dim", o.dim, "dimension the trace's key sets")->capture_default_str();
+  app.add_option("--cases", o.cases, "shapes of the trace to tune")->capture_default_str()->check(CLI::Range(1, 64));
+}
+
+}  // namespace
+
+Run add_tune(CLI::App& app, Session& session) {
+  auto options = std::make_shared<Options>();
+  app.add_option("candidate", options->candidate, "lib:./gemm.so, worker:numpy, tile:matmul.tile");
+  app.add_option("--shape", options->shape, "workload key: gemm:512x512x512:nn");
+  app.add_option("--dtype", options->dtype, "f32, f16, f16/f32/f16")->capture_default_str();
+  add_search_options(app, *options);
+  CLI::App* replay =
+      app.add_subcommand("replay", "Measure the winners again; must land in the stored interval")->group("Subcommands");
+  CLI::App* verify =
+      app.add_subcommand("verify", "Accept a best.json whole, or refuse it (exit 7)")->group("Subcommands");
+  verify->add_flag("--record-only", options->only_record, "compare digests and identities, run nothing");
+  for (CLI::App* part : {&app, replay, verify}) {
+    part->add_option("--space", options->space, "parameters, values and constraints")->type_name("FILE");
+    part->add_option("--threads", options->threads, "of the candidate")->capture_default_str();
+    part->add_option("--out", options->out, "folder of the record")->capture_default_str();
+  }
+  for (CLI::App* part : {replay, verify}) {
+    part->add_option("best", options->record, "best.json")->required()->type_name("FILE");
+    part->add_option("--candidate", options->candidate, "where the candidate is now; as recorded when absent");
+  }
+  app.add_flag("--json", options->json, "print JSON");
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Examples:\n  tilewright tune lib:./gemm.so --shape gemm:512x512x512:nn --space space.json --runs 40\n"
+      "  tilewright tune lib:./gemm.so --shape gemm:1x1024x1024:nn --space space.json --traffic trace.csv --policy "
+      "pad128\n"
+      "  tilewright tune verify out/best.json\n  tilewright tune replay out/best.json");
+  return [=, &session]() -> Result<ExitCode> {
+    if (replay->parsed()) return run_replay(*options, session);
+    return verify->parsed() ? run_verify(*options, session) : run_tune(*options, session);
+  };
+}
+
+}  // namespace tilewright::tools
