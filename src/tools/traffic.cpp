@@ -9,6 +9,7 @@
 #include "bench/traffic/rare_keys.h"
 #include "bench/traffic/simulate.h"
 #include "tools/command.h"
+#include "tools/traffic_replay.h"
 
 namespace tilewright::tools {
 namespace {
@@ -196,7 +197,7 @@ CLI::App* add_part(CLI::App& app, Options& options, const char* name, const char
 
 }  // namespace
 
-Run add_traffic(CLI::App& app, Session&) {
+Run add_traffic(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   CLI::App* stats = add_part(app, *options, "stats", "Requests, rates and lengths");
   CLI::App* simulation = add_part(app, *options, "simulate", "Latency of one server that compiles a kernel per key");
@@ -213,13 +214,16 @@ Run add_traffic(CLI::App& app, Session&) {
       add_part(app, *options, "snapshot", "Weighted shapes of a trace, for tune --traffic and buckets=FILE");
   add_policy(*snap, *options);
   snap->add_option("--out", options->out, "where to write it; the screen when absent")->type_name("FILE");
+  const auto [replay, run_replay] = add_traffic_replay(app, session);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n  tilewright traffic stats trace.csv\n  tilewright traffic simulate trace.csv --compare\n"
       "  tilewright traffic simulate trace.csv --policy pad128 --miss background --compile-ms 40\n"
       "  tilewright traffic rare trace.csv --policy exact\n  tilewright traffic snapshot trace.csv --policy pad128 "
-      "--out traffic.json");
-  return [=]() -> Result<ExitCode> {
+      "--out traffic.json\n"
+      "  tilewright traffic replay trace.csv --candidate lib:./gemm.so --policy pad128 --miss background");
+  return [=, replay = replay, run_replay = run_replay]() -> Result<ExitCode> {
+    if (replay->parsed()) return run_replay();
     if (stats->parsed()) return run_stats(*options);
     if (simulation->parsed()) return run_simulate(*options);
     return rare->parsed() ? run_rare(*options) : run_snapshot(*options);

@@ -232,8 +232,8 @@ Status read_incumbent(Options& options) {
 
 Result<ExitCode> run_tune(Options options, Session& session) {
   if (options.candidate.empty() || options.shape.empty()) {
-    return fail(DiagnosticCode::E1600, "tune needs a candidate and --shape",
-                "tilewright tune lib:./gemm.so --shape gemm:512x512x512:nn --space space.json");
+    return fail(DiagnosticCode::E1600, "tune needs a candidate and --op",
+                "tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json");
   }
   const Result<bench::Workload> workload = workload_of(options);
   if (!workload) return std::unexpected(workload.error());
@@ -356,7 +356,7 @@ void add_search_options(CLI::App& app, Options& o) {
 Run add_tune(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   app.add_option("candidate", options->candidate, "lib:./gemm.so, worker:numpy, tile:matmul.tile");
-  app.add_option("--shape", options->shape, "workload key: gemm:512x512x512:nn");
+  app.add_option("--op", options->shape, "workload key: gemm:512x512x512:nn");
   app.add_option("--dtype", options->dtype, "f32, f16, f16/f32/f16")->capture_default_str();
   add_search_options(app, *options);
   CLI::App* replay =
@@ -376,8 +376,8 @@ Run add_tune(CLI::App& app, Session& session) {
   app.add_flag("--json", options->json, "print JSON");
   app.require_subcommand(0, 1);
   app.footer(
-      "Examples:\n  tilewright tune lib:./gemm.so --shape gemm:512x512x512:nn --space space.json --runs 40\n"
-      "  tilewright tune lib:./gemm.so --shape gemm:1x1024x1024:nn --space space.json --traffic trace.csv --policy "
+      "Examples:\n  tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json --runs 40\n"
+      "  tilewright tune lib:./gemm.so --op gemm:1x1024x1024:nn --space space.json --traffic trace.csv --policy "
       "pad128\n"
       "  tilewright tune verify out/best.json\n  tilewright tune replay out/best.json");
   return [=, &session]() -> Result<ExitCode> {

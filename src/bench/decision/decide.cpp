@@ -29,13 +29,31 @@ struct Gain {
   double value = 0, low = 0, high = 0;
 };
 
+/// How the command line spells a candidate of the record.
+std::string spelling_of(const std::string& candidate, const std::map<Stage, Cell>& cells) {
+  for (const auto& [stage, cell] : cells) {
+    if (cell.detail.is_object() && cell.detail.contains("spelling")) return cell.detail.value("spelling", candidate);
+  }
+  return candidate;
+}
+
+std::string workload_words(const Evidence& evidence) {
+  if (evidence.subject.shape.empty()) return "";
+  return fmt::format(" --op {} --dtype {}", evidence.subject.shape, evidence.subject.dtype);
+}
+
 /// The command that measures what an open clause lacks.
-std::string bench_command(const Evidence& evidence, std::string_view stage, const Cell* cell) {
+std::string bench_command(const Evidence& evidence, Stage stage, const Cell* cell) {
   if (cell && !cell->how_to_run.empty()) return cell->how_to_run;
-  std::string command = fmt::format("tilewright bench {}", evidence.candidate);
-  if (!evidence.subject.shape.empty())
-    command += fmt::format(" --shape {} --dtype {}", evidence.subject.shape, evidence.subject.dtype);
-  return command + fmt::format(" --stage {} --budget full", stage);
+  const std::string candidate = spelling_of(evidence.candidate, evidence.cells);
+  if (stage == Stage::Tune)
+    return fmt::format("tilewright tune {}{} --space space.json", candidate, workload_words(evidence));
+  return fmt::format("tilewright bench {}{} --budget full", candidate, workload_words(evidence));
+}
+
+std::string compare_command(const Evidence& evidence) {
+  return fmt::format("tilewright compare {} {}{} --rounds 400", spelling_of(evidence.candidate, evidence.cells),
+                     spelling_of(evidence.reference, evidence.reference_cells), workload_words(evidence));
 }
 
 class Judge {
@@ -133,11 +151,11 @@ class Judge {
       if (weak) {
         clause.finding = Finding::Open;
         clause.text += fmt::format("; {} is {}", bench::info(cell->stage).metric, weak);
-        clause.command = bench_command(evidence_, bench::info(cell->stage).metric, cell);
+        clause.command = bench_command(evidence_, cell->stage, cell);
       } else if (is_quick(*cell) && clause.finding == Finding::Holds) {
         clause.finding = Finding::Open;
         clause.text += "; on quick evidence, which can reject but not adopt";
-        clause.command = bench_command(evidence_, bench::info(cell->stage).metric, nullptr);
+        clause.command = bench_command(evidence_, cell->stage, nullptr);
       }
     }
     return clause;
@@ -147,7 +165,7 @@ class Judge {
     const auto it = evidence_.cells.find(Stage::Check);
     if (it == evidence_.cells.end() || it->second.state == State::NotRun) {
       return open("correct", "correctness was not run",
-                  bench_command(evidence_, "check", it == evidence_.cells.end() ? nullptr : &it->second));
+                  bench_command(evidence_, Stage::Check, it == evidence_.cells.end() ? nullptr : &it->second));
     }
     const Cell& cell = it->second;
     const bool is_right = cell.state == State::Measured && (!cell.value || *cell.value != 0);
@@ -169,7 +187,7 @@ class Judge {
           evidence_.claimed_cells ? fmt::format("; the {} claims on file are no measurements", evidence_.claimed_cells)
                                   : "";
       return open(clause_name, fmt::format("no rival has a measured {}{}", objective_.metric, claims),
-                  bench_command(evidence_, objective_.metric, nullptr));
+                  bench_command(evidence_, metric_, nullptr));
     }
     if (!found) {
       const auto it = evidence_.cells.find(metric_);
@@ -177,7 +195,7 @@ class Judge {
                                   ? "too few samples for p99 (percentile-unsupported)"
                                   : "not measured on both sides";
       return open(clause_name, why,
-                  bench_command(evidence_, objective_.metric, it != evidence_.cells.end() ? &it->second : nullptr));
+                  bench_command(evidence_, metric_, it != evidence_.cells.end() ? &it->second : nullptr));
     }
     Clause clause{clause_name, Finding::Open, "", "", {}};
     clause.text = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}] against {}", 100 * found->value, 100 * found->low,
@@ -187,8 +205,7 @@ class Judge {
     else if (found->high < objective_.min_gain)
       clause.finding = Finding::Violated;
     else
-      clause.command = fmt::format("tilewright compare {} {} --shape {} --rounds 400", evidence_.candidate,
-                                   evidence_.reference, evidence_.subject.shape);
+      clause.command = compare_command(evidence_);
     return rest_on(std::move(clause),
                    {ours, evidence_.measured_reference(metric_), evidence_.ratio ? &*evidence_.ratio : nullptr});
   }
@@ -204,15 +221,15 @@ class Judge {
   Clause slo() const {
     const std::string clause_name = fmt::format("p99 {} <= {} ms", objective_.metric, *objective_.slo_ms);
     const Cell* cell = evidence_.measured(metric_);
-    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, objective_.metric, nullptr));
+    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, metric_, nullptr));
     if (!evidence_.tail) {
-      return open(clause_name, "its samples were not kept", bench_command(evidence_, objective_.metric, nullptr));
+      return open(clause_name, "its samples were not kept", bench_command(evidence_, metric_, nullptr));
     }
     const Tail& tail = *evidence_.tail;
     const double f = what_if_.scale.candidate;
     if (!tail.p99_upper) {
       Clause clause = open(clause_name, fmt::format("{} samples do not support a p99 (percentile-unsupported)", tail.n),
-                           bench_command(evidence_, objective_.metric, nullptr));
+                           bench_command(evidence_, metric_, nullptr));
       // A median above the limit needs no percentile.
       if (f * tail.median > *objective_.slo_ms) {
         clause.finding = Finding::Violated;
@@ -228,14 +245,14 @@ class Judge {
                   fmt::format("{:.4g} ms, at most {:.4g} ms with confidence 0.99", point, upper),
                   "",
                   {}};
-    if (clause.finding == Finding::Open) clause.command = bench_command(evidence_, objective_.metric, nullptr);
+    if (clause.finding == Finding::Open) clause.command = bench_command(evidence_, metric_, nullptr);
     return rest_on(std::move(clause), {cell});
   }
 
   Clause peak() const {
     const std::string clause_name = fmt::format("peak memory <= {} MiB", *objective_.peak_mb);
     const Cell* cell = evidence_.measured(Stage::Peak);
-    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, "peak_mb", nullptr));
+    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, Stage::Peak, nullptr));
     const double value = what_if_.peak * *cell->value;
     return rest_on({clause_name,
                     value <= *objective_.peak_mb ? Finding::Holds : Finding::Violated,
@@ -254,7 +271,7 @@ class Judge {
       const Cell* cell = evidence_.measured(stage);
       if (!cell) {
         return open(clause_name, fmt::format("{} was not measured", bench::info(stage).metric),
-                    bench_command(evidence_, bench::info(stage).metric, nullptr));
+                    bench_command(evidence_, stage, nullptr));
       }
       total_ms += *cell->value * (stage == Stage::Compile ? what_if_.scale.compile : 1);
       cells.push_back(cell);
@@ -273,7 +290,7 @@ class Judge {
     if (evidence_.draws.empty() || !evidence_.measured(Stage::Compile)) {
       const Stage lacking = evidence_.draws.empty() ? metric_ : Stage::Compile;
       return open(std::move(clause_name), fmt::format("{} was not measured", bench::info(lacking).metric),
-                  bench_command(evidence_, bench::info(lacking).metric, nullptr));
+                  bench_command(evidence_, lacking, nullptr));
     }
     Clause clause{std::move(clause_name),
                   Finding::Open,
@@ -285,8 +302,7 @@ class Judge {
     else if (value.is_never() || *value.low > calls)
       clause.finding = Finding::Violated;
     else
-      clause.command = fmt::format("tilewright compare {} {} --shape {} --rounds 400", evidence_.candidate,
-                                   evidence_.reference, evidence_.subject.shape);
+      clause.command = compare_command(evidence_);
     for (const Stage stage : stages) clause = rest_on(std::move(clause), {evidence_.measured(stage)});
     return clause;
   }
@@ -316,7 +332,7 @@ class Judge {
                   "fill accepted_by and accepted_on, then tilewright decide --register objective.json");
     }
     if (evidence_.first_measured_seq == 0) {
-      return open(clause_name, "nothing was measured yet", bench_command(evidence_, objective_.metric, nullptr));
+      return open(clause_name, "nothing was measured yet", bench_command(evidence_, metric_, nullptr));
     }
     if (!evidence_.registration) {
       return open(clause_name, "post-hoc: this text was not registered before measuring",

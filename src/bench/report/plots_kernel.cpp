@@ -25,9 +25,9 @@ std::string short_name(const std::string& name, size_t limit = 17) {
   return name.size() <= limit ? name : name.substr(0, limit - 1) + "…";
 }
 
-std::string command_for(const ReportView& view, const char* stage) {
+std::string command_for(const ReportView& view) {
   const std::string candidate = view.candidates.empty() ? "CANDIDATE" : view.candidates.front();
-  return fmt::format("tilewright bench {} --shape {} --stage {}", candidate, view.subject.shape, stage);
+  return fmt::format("tilewright bench {} --op {} --budget full", candidate, view.subject.shape);
 }
 
 struct Segment {
@@ -72,7 +72,7 @@ std::vector<Bar> start_bars(const ReportView& view) {
 
 Drawing plot_waterfall(const ReportView& view) {
   const std::vector<Bar> bars = start_bars(view);
-  if (bars.empty()) return {"", "no first compile was measured", command_for(view, "compile_ms")};
+  if (bars.empty()) return {"", "no first compile was measured", command_for(view)};
   double longest = 0;
   for (const Bar& bar : bars) longest = std::max(longest, bar.total);
   const double top = 34, row = 26;
@@ -130,7 +130,7 @@ Drawing plot_samples(const ReportView& view) {
       hi = std::max(hi, measure::percentile(ascending, 0.995));
     }
   }
-  if (strips.empty()) return {"", "no warm samples were kept", command_for(view, "warm_ms")};
+  if (strips.empty()) return {"", "no warm samples were kept", command_for(view)};
   const double row = rows > 24 ? 9 : 15, gap = 14, top = 14;
   const double bottom = top + row * static_cast<double>(rows) + gap * static_cast<double>(strips.size());
   Svg svg(kWidth, bottom + 44);
@@ -163,52 +163,67 @@ Drawing plot_samples(const ReportView& view) {
   return {svg.str("warm samples of every process"), "", ""};
 }
 
-Drawing plot_forest(const ReportView& view) {
-  std::vector<const Cell*> rows;
+namespace {
+
+/// One line of the forest: a comparison, or the A/A gate that came before it.
+struct ForestRow {
+  const Cell* cell;
+  std::string label;
+  double ratio, low, high;
+  bool is_gate;
+};
+
+std::vector<ForestRow> forest_rows(const ReportView& view) {
+  std::vector<ForestRow> rows;
   for (const Cell& cell : view.latest) {
-    if (cell.stage == Stage::Ratio && cell.state == State::Measured && cell.value && cell.ci) rows.push_back(&cell);
+    if (cell.stage != Stage::Ratio || !cell.detail.is_object()) continue;
+    const std::string rival = cell.detail.value("rival", "");
+    if (const auto aa = cell.detail.find("aa"); aa != cell.detail.end() && aa->is_object() && aa->contains("low")) {
+      rows.push_back({&cell, "A/A " + short_name(cell.candidate, 14), aa->value("ratio", 1.0), aa->value("low", 1.0),
+                      aa->value("high", 1.0), true});
+    }
+    if (cell.state != State::Measured || !cell.value || !cell.ci) continue;
+    rows.push_back({&cell, short_name(cell.candidate, 10) + " / " + short_name(rival, 10), *cell.value, cell.ci->low,
+                    cell.ci->high, false});
   }
-  const auto rival = [](const Cell& cell) { return cell.detail.value("rival", "itself"); };
-  const auto is_same = [&](const Cell* cell) { return rival(*cell) == cell->candidate || rival(*cell) == "itself"; };
-  std::ranges::stable_partition(rows, is_same);
+  std::ranges::stable_partition(rows, &ForestRow::is_gate);
+  return rows;
+}
+
+}  // namespace
+
+Drawing plot_forest(const ReportView& view) {
+  const std::vector<ForestRow> rows = forest_rows(view);
   if (rows.empty()) {
-    const std::string a = view.candidates.empty() ? "A" : view.candidates.front(),
-                      b = view.candidates.size() > 1 ? view.candidates[1] : "B";
+    const std::string a = view.candidates.empty() ? "A" : view.candidates.front();
+    const std::string b = view.candidates.size() > 1 ? view.candidates[1] : "B";
     return {"", "nothing was compared side by side",
-            fmt::format("tilewright compare {} {} --shape {}", a, b, view.subject.shape)};
+            fmt::format("tilewright compare {} {} --op {}", a, b, view.subject.shape)};
   }
   double lo = 0.9, hi = 1.12;
-  for (const Cell* cell : rows) {
-    lo = std::min(lo, cell->ci->low * 0.93);
-    hi = std::max(hi, cell->ci->high * 1.07);
+  for (const ForestRow& row : rows) {
+    lo = std::min(lo, row.low * 0.93);
+    hi = std::max(hi, row.high * 1.07);
   }
-  const double top = 26, row = 30, bottom = top + row * static_cast<double>(rows.size());
+  const double top = 26, height = 28, bottom = top + height * static_cast<double>(rows.size()), left = 178;
   Svg svg(kWidth, bottom + 44);
-  const Scale x{lo, hi, kLeft + 50, kRight - 86, true};
+  const Scale x{lo, hi, left, kRight - 124, true};
   svg.rect(x(1 / 1.02), top - 8, x(1.02) - x(1 / 1.02), bottom - top + 8, "band");
   svg.x_axis(x, bottom, top - 8, {.title = "time ÷ rival's time", .label = shown, .about = 5});
   svg.line(x(1), top - 8, x(1), bottom, "axis");
   svg.text(x(1) - 8, top - 13, "← faster", "t end soft");
   svg.text(x(1) + 8, top - 13, "slower →", "t soft");
-  double y = top + row / 2;
-  for (const Cell* cell : rows) {
-    const std::string css = is_same(cell)               ? "soft"
-                            : cell->ci->high < 1 / 1.02 ? "good"
-                            : cell->ci->low > 1.02      ? "bad"
-                                                        : "open";
-    svg.text(kLeft + 40, y + 4,
-             is_same(cell) ? "A/A " + short_name(cell->candidate, 14)
-                           : short_name(cell->candidate, 9) + " / " + short_name(rival(*cell), 9),
-             "t end strong");
-    svg.linked(cell->seq, [&] {
-      svg.line(x(cell->ci->low), y, x(cell->ci->high), y, "whisker k-" + css);
-      svg.dot(x(*cell->value), y, 5, "f-" + css,
-              fmt::format("{} [{}, {}], n = {}", shown(*cell->value), shown(cell->ci->low), shown(cell->ci->high),
-                          cell->n));
-      svg.text(kRight - 78, y + 4,
-               fmt::format("{} [{}, {}]", shown(*cell->value), shown(cell->ci->low), shown(cell->ci->high)), "t");
+  double y = top + height / 2;
+  for (const ForestRow& row : rows) {
+    const std::string css = row.is_gate ? "soft" : row.high < 1 / 1.02 ? "good" : row.low > 1.02 ? "bad" : "open";
+    svg.text(left - 12, y + 4, row.label, row.is_gate ? "t end soft" : "t end strong");
+    svg.linked(row.cell->seq, [&] {
+      svg.line(x(row.low), y, x(row.high), y, "whisker k-" + css);
+      svg.dot(x(row.ratio), y, 5, "f-" + css,
+              fmt::format("{} [{}, {}], n = {}", shown(row.ratio), shown(row.low), shown(row.high), row.cell->n));
+      svg.text(kRight, y + 4, fmt::format("{} [{}, {}]", shown(row.ratio), shown(row.low), shown(row.high)), "t end");
     });
-    y += row;
+    y += height;
   }
   return {svg.str("paired ratios with 95 % intervals"), "", ""};
 }
@@ -271,7 +286,7 @@ Drawing plot_error(const ReportView& view) {
     }
     if (!points.empty()) series.emplace_back(cell, std::move(points));
   }
-  if (series.empty()) return {"", "the oracle's shapes are not in the record", command_for(view, "check")};
+  if (series.empty()) return {"", "the oracle's shapes are not in the record", command_for(view)};
   Svg svg(kWidth, 260);
   const Scale x{std::max(0.7, k_lo * 0.8), k_hi * 1.3, 74, kRight, true}, y{e_lo * 0.5, e_hi * 2, 212, 26, true};
   svg.y_axis(y, 74, kRight,

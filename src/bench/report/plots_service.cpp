@@ -143,8 +143,7 @@ Drawing plot_break_even(const ReportView& view) {
     first = std::min(first, cost.get<double>() / reference);
   }
   if (lines.empty())
-    return {"", "no cost was measured",
-            fmt::format("tilewright bench {} --stage compile_ms", d.value("candidate", "CANDIDATE"))};
+    return {"", "no cost was measured", fmt::format("tilewright bench {}", d.value("candidate", "CANDIDATE"))};
   const double start = std::max(1.0, first / 4), end = std::max(horizon * 3, start * 1e3);
   Svg svg(kWidth, 270);
   const Scale x{start, end, kLeft, kRight, true}, y{0.2, 5, 222, 30, true};
@@ -188,7 +187,7 @@ Drawing plot_amdahl(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   if (!d.is_object() || !d.contains("amdahl")) {
     return {"", "the operator's share of a model is not known",
-            "tilewright model profile, then tilewright bench … --stage model_ms"};
+            "tilewright model profile, then tilewright bench … --budget full"};
   }
   const nlohmann::json& a = d["amdahl"];
   const double share = a.value("share", 0.0), predicted = a.value("predicted_gain", 0.0);

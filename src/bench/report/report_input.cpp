@@ -26,13 +26,13 @@ Result<nlohmann::json> read_json(const std::filesystem::path& path) {
   return json;
 }
 
-bool exists(const std::filesystem::path& path) {
+bool is_there(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
 
 Status load_lines(const std::filesystem::path& folder, ReportInput& input) {
-  if (exists(folder / "tune.jsonl")) {
+  if (is_there(folder / "tune.jsonl")) {
     const Result<std::vector<std::string>> lines = read_lines(folder / "tune.jsonl");
     if (!lines) return std::unexpected(lines.error());
     for (const std::string& line : *lines) {
@@ -40,7 +40,7 @@ Status load_lines(const std::filesystem::path& folder, ReportInput& input) {
       if (trial.is_object() && trial.contains("point")) input.trials.push_back(std::move(trial));
     }
   }
-  if (exists(folder / "cost.jsonl")) {
+  if (is_there(folder / "cost.jsonl")) {
     Result<std::vector<decision::CostEntry>> costs = decision::read_costs(folder / "cost.jsonl");
     if (!costs) return std::unexpected(costs.error());
     input.costs = std::move(*costs);

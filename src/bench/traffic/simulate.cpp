@@ -60,7 +60,9 @@ double p99_between(std::span<const double> latencies, size_t begin, size_t end) 
   return part.empty() ? 0 : measure::percentile(part, 0.99);
 }
 
-void summarise_latency(SimulationResult& result) {
+}  // namespace
+
+void summarise_service(SimulationResult& result) {
   std::vector<double> latencies;
   std::vector<uint8_t> missed;
   for (const ServedRequest& served : result.timeline) {
@@ -82,8 +84,6 @@ void summarise_latency(SimulationResult& result) {
   result.p50_s = measure::percentile(latencies, 0.50);
   result.p99_s = measure::percentile(latencies, 0.99);
 }
-
-}  // namespace
 
 Status check(const ServiceModel& model) {
   const auto refuse = [](const char* what, double value, const char* range) {
@@ -126,7 +126,7 @@ SimulationResult simulate(const Trace& trace, const KeyPolicy& policy, MissHandl
   result.compile_load = trace.span_s() > 0 ? static_cast<double>(result.keys) * model.compile_s / trace.span_s() : 0;
   result.pad_waste = padded > 0 ? 1 - real / padded : 0;
   result.fallback_share = result.requests ? fallbacks / static_cast<double>(result.requests) : 0;
-  summarise_latency(result);
+  summarise_service(result);
   return result;
 }
 

@@ -59,6 +59,9 @@ struct SimulationResult {
 SimulationResult simulate(const Trace& trace, const KeyPolicy& policy, MissHandling handling,
                           const ServiceModel& model);
 
+/// Fills latencies, misses and steady state from the timeline.
+void summarise_service(SimulationResult& result);
+
 /// The result without its timeline, `"state":"simulated"`.
 nlohmann::json to_json(const SimulationResult& result, const ServiceModel& model);
 

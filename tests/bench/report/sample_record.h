@@ -32,13 +32,12 @@ class SampleRecord {
     add("tile", bench::Stage::Model, 61.2, 0.01).detail["share"] = 0.34;
     add("openblas", bench::Stage::Model, 63.4, 0.01);
     cells.push_back(bench::not_run({subject, "onednn", bench::Stage::Model}, "operator not in MODEL",
-                                   "tilewright bench worker:onednn --model 125m --stage model_ms"));
+                                   "tilewright bench worker:onednn --model 125m"));
     cells.back().seq = cells.size();
     cells.push_back(bench::failed({subject, "numpy", bench::Stage::Check}, "max error 3.1e-2 beyond 4.4e-5"));
     cells.back().seq = cells.size();
-    add_ratio("tile", "itself", 1.001, 0.004);
     add_ratio("tile", "openblas", 0.917, 0.006);
-    add_ratio("tile", "onednn", 0.842, 0.008);
+    add_ratio("onednn", "openblas", 1.087, 0.008);
     add_claim("vendor-a", 1.92, nlohmann::json::array());
     add_claim("blog-b", 1830, {{{"code", "unit_mismatch×1000"}, {"message", "the heading says s"}}});
   }
@@ -96,7 +95,7 @@ class SampleRecord {
     cell.n = 1320;
     cell.procs = 6;
     cell.stop_reason = "precision";
-    cell.command = {"tilewright", "bench", candidate, "--shape", subject.shape};
+    cell.command = {"tilewright", "bench", candidate, "--op", subject.shape};
     cells.push_back(std::move(cell));
     return cells.back();
   }
@@ -126,6 +125,7 @@ class SampleRecord {
     cell.n = 52;
     cell.procs = 1;
     cell.detail["rival"] = rival;
+    cell.detail["aa"] = {{"ratio", 1.001}, {"low", 1.001 - half}, {"high", 1.001 + half}, {"passed", true}};
   }
 
   void add_claim(const std::string& candidate, double ms, nlohmann::json lint) {

@@ -1,0 +1,52 @@
+// A candidate as the server of a replayed trace: one compiled kernel per key, a fallback that takes any length.
+//
+// The trace's key sets one dimension of the workload (M of a product, SQ of attention). Buffers are made once, for the
+// longest prompt; a shorter one sees their beginning, so equal prompts see equal data. In-process candidates only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "bench/oracle/workload.h"
+#include "bench/traffic/replay.h"
+#include "candidate/kinds.h"
+#include "measure/clock.h"
+
+namespace tilewright::bench {
+
+struct CandidateReplayOptions {
+  std::string kernel;    ///< spelling of what is compiled per key
+  std::string fallback;  ///< spelling of what serves any prompt
+  Workload workload;     ///< its `dim` is replaced by the key
+  std::string dim = "M";
+  std::string config = "{}";
+  int threads = 1;
+  std::string scratch;
+};
+
+class CandidateReplay : public traffic::ReplayOperator {
+ public:
+  CandidateReplay(const candidate::Kinds& kinds, CandidateReplayOptions options);
+  ~CandidateReplay() override;
+
+  /// Buffers for prompts up to `longest`, padded.
+  Status allocate(int64_t longest);
+
+  Result<double> compile(int64_t key) override;
+  Result<Run> run(int64_t key, int64_t prompt) override;
+  Result<Run> run_fallback(int64_t prompt) override;
+
+ private:
+  struct Ready;
+  Result<std::unique_ptr<Ready>> prepare(const std::string& spelling, int64_t rows, double* compile_s);
+  Result<Run> launch(Ready& ready, int64_t prompt);
+
+  const candidate::Kinds& kinds_;
+  CandidateReplayOptions options_;
+  std::vector<std::vector<std::byte>> buffers_;
+  std::map<int64_t, std::unique_ptr<Ready>> kernels_, fallbacks_;
+  measure::FastClock clock_;
+};
+
+}  // namespace tilewright::bench

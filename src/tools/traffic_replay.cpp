@@ -1,0 +1,177 @@
+#include "tools/traffic_replay.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/line_log.h"
+#include "bench/candidate_replay.h"
+#include "bench/record/table_csv.h"
+#include "bench/traffic/replay.h"
+#include "tools/progress_line.h"
+#include "tune/best_record.h"
+
+namespace tilewright::tools {
+namespace {
+
+using namespace traffic;
+
+struct Options {
+  std::string trace, policy = "pad128", miss = "block", serving = "jit";
+  std::string shape = "gemm:1x1024x1024:nn", dtype = "f32", best, telemetry, out = "out";
+  bench::CandidateReplayOptions kernels;
+  ReplayOptions replay;
+  double slo_ms = 0, good_ms = 500;
+  int64_t limit = 2000;
+  bool json = false;
+};
+
+Status read_pinned(const Options& options, ReplayOptions& replay) {
+  if (options.best.empty()) return {};
+  const Result<tune::BestRecord> record = tune::load_record(options.best);
+  if (!record) return std::unexpected(record.error());
+  for (const tune::BestBucket& bucket : record->buckets) {
+    if (bucket.dims.contains(options.kernels.dim))
+      replay.pinned_keys.push_back(bucket.dims[options.kernels.dim].get<int64_t>());
+  }
+  return {};
+}
+
+void print_report(const ReplayReport& r, const Options& options) {
+  const SimulationResult& s = r.service;
+  fmt::print("{} requests, {} / {} / {}   [measured services on the trace's clock]\n", s.requests, s.policy,
+             to_string(s.handling), r.serving);
+  fmt::print("  latency     p50 {:.3f} ms   p99 {:.3f} ms   warm-up p99 {:.3f} ms   steady p99 {:.3f} ms\n",
+             1e3 * s.p50_s, 1e3 * s.p99_s, 1e3 * s.warmup_p99_s, 1e3 * s.steady_p99_s);
+  fmt::print("  steady      {}\n", s.steady_at_s ? fmt::format("at {:.0f} s", *s.steady_at_s) : "never");
+  fmt::print("  compiles    {} in {:.3f} s for {} keys; repaid {}\n", r.jit_events, r.compile_s, s.keys,
+             r.break_even_s ? fmt::format("at {:.0f} s", *r.break_even_s) : "never");
+  fmt::print("  fallback    {:.1f} % of requests; pad waste {:.1f} %; goodput below {} ms {:.1f} %\n",
+             100 * s.fallback_share, 100 * s.pad_waste, options.good_ms, 100 * r.goodput);
+  if (r.serving == "pinned") fmt::print("  left on the table {:.1f} ms\n", 1e3 * r.left_on_table_s);
+  if (r.serving == "adaptive") {
+    fmt::print("  switches {}, unexplained {}, rollbacks {}, explored {}, distinct outputs {}{}\n", r.switches,
+               r.unexplained_switches, r.rollbacks, r.explored, r.distinct_outputs,
+               r.fell_to_pinned ? "; telemetry failed: fell to pinned" : "");
+  }
+  std::string rates;
+  for (const double rate : s.miss_rate_per_500) rates += fmt::format(" {:.0f}", 100 * rate);
+  fmt::print("  misses per 500 requests, %:{}\n", rates);
+}
+
+/// service.json for the report, and this policy's numbers in replay.json for `decide`.
+Status write_files(const Options& options, const ReplayReport& report) {
+  nlohmann::json run = to_json(report);
+  nlohmann::json all = nlohmann::json::object();
+  const std::filesystem::path folder = options.out;
+  if (std::ifstream in(folder / "replay.json"); in) {
+    nlohmann::json known = nlohmann::json::parse(in, nullptr, false);
+    if (known.is_object()) all = std::move(known);
+  }
+  all[report.serving] = run;
+  if (Status status = bench::replace_file(folder / "replay.json", all.dump(2) + "\n"); !status) return status;
+  run["timeline"] = sampled_timeline(report.service);
+  return bench::replace_file(folder / "service.json", nlohmann::json::array({run}).dump() + "\n");
+}
+
+Result<ServingPolicy> parse_serving(const std::string& text) {
+  if (text == "jit") return ServingPolicy::Jit;
+  if (text == "pinned") return ServingPolicy::Pinned;
+  if (text == "adaptive") return ServingPolicy::Adaptive;
+  return fail(DiagnosticCode::E1644, fmt::format("unknown serving policy '{}'", text), "use jit, pinned or adaptive");
+}
+
+Result<ExitCode> run_replay(const Options& options, Session& session) {
+  const Result<ServingPolicy> serving = parse_serving(options.serving);
+  if (!serving) return std::unexpected(serving.error());
+  if (*serving == ServingPolicy::Adaptive && options.telemetry.empty()) {
+    fmt::print(stderr,
+               "policy violation: adaptive serving needs --telemetry FILE; without a record of its switches it may not "
+               "start\n");
+    return ExitCode::PolicyViolation;
+  }
+  Result<Trace> trace = load_trace(options.trace);
+  if (!trace) return std::unexpected(trace.error());
+  if (options.limit > 0 && std::ssize(trace->requests) > options.limit)
+    trace->requests.resize(static_cast<size_t>(options.limit));
+  const Result<KeyPolicy> policy = KeyPolicy::parse(options.policy);
+  if (!policy) return std::unexpected(policy.error());
+  const Result<MissHandling> miss = parse_miss_handling(options.miss);
+  if (!miss) return std::unexpected(miss.error());
+  const Result<bench::DTypes> dtypes = bench::parse_dtypes(options.dtype);
+  if (!dtypes) return std::unexpected(dtypes.error());
+  const Result<bench::Workload> workload = bench::parse_workload(options.shape, *dtypes);
+  if (!workload) return std::unexpected(workload.error());
+  bench::CandidateReplayOptions kernels = options.kernels;
+  kernels.workload = *workload;
+  kernels.scratch = (std::filesystem::path(options.out) / "replay-cache").string();
+  if (kernels.fallback.empty()) kernels.fallback = kernels.kernel;
+  ReplayOptions replaying = options.replay;
+  replaying.serving = *serving;
+  replaying.handling = *miss;
+  replaying.slo_s = options.slo_ms / 1e3;
+  replaying.goodput_limit_s = options.good_ms / 1e3;
+  if (Status status = read_pinned(options, replaying); !status) return std::unexpected(status.error());
+  std::optional<LineLog> telemetry;
+  if (*serving == ServingPolicy::Adaptive) {
+    Result<LineLog> log = LineLog::open(options.telemetry);
+    if (!log) return std::unexpected(log.error());
+    telemetry.emplace(std::move(*log));
+    replaying.telemetry = [&](const std::string& line) { return telemetry->append(line).has_value(); };
+  }
+  int64_t longest = 1;
+  for (const Request& request : trace->requests) longest = std::max(longest, policy->key(request.prompt));
+  std::error_code ignored;
+  std::filesystem::create_directories(options.out, ignored);
+  bench::CandidateReplay server(session.kinds, std::move(kernels));
+  if (Status status = server.allocate(longest); !status) return std::unexpected(status.error());
+  ProgressLine progress("requests");
+  replaying.progress = [&](int64_t done, int64_t total) {
+    if (done % 16 == 0) progress.update(done, total);
+  };
+  const Result<ReplayReport> report = replay(*trace, *policy, server, replaying);
+  progress.finish();
+  if (!report) return std::unexpected(report.error());
+  if (Status status = write_files(options, *report); !status) return std::unexpected(status.error());
+  std::filesystem::remove_all(std::filesystem::path(options.out) / "replay-cache", ignored);
+  if (options.json) {
+    fmt::print("{}\n", to_json(*report).dump(2));
+  } else {
+    print_report(*report, options);
+  }
+  return ExitCode::Ok;
+}
+
+}  // namespace
+
+std::pair<CLI::App*, Run> add_traffic_replay(CLI::App& traffic, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* part =
+      traffic.add_subcommand("replay", "Serve the trace with kernels that really run")->group("Subcommands");
+  part->add_option("trace", options->trace, "CSV or JSONL with arrival times and prompt tokens")
+      ->required()
+      ->type_name("FILE");
+  part->add_option("--candidate", options->kernels.kernel, "what is compiled per key: lib:…, tile:…")->required();
+  part->add_option("--fallback", options->kernels.fallback, "what serves meanwhile; the candidate itself when absent");
+  part->add_option("--op", options->shape, "workload; its --dim is set by the key")->capture_default_str();
+  part->add_option("--dtype", options->dtype, "of the workload")->capture_default_str();
+  part->add_option("--dim", options->kernels.dim, "dimension the key sets")->capture_default_str();
+  part->add_option("--threads", options->kernels.threads, "of the candidate")->capture_default_str();
+  part->add_option("--policy", options->policy, "exact, pad16|64|128, pow2, buckets=FILE")->capture_default_str();
+  part->add_option("--miss", options->miss, "block, background")->capture_default_str();
+  part->add_option("--serving", options->serving, "jit, pinned, adaptive")->capture_default_str();
+  part->add_option("--best", options->best, "verified best.json: the buckets of pinned serving")->type_name("FILE");
+  part->add_option("--telemetry", options->telemetry, "where adaptive serving writes every switch")->type_name("FILE");
+  part->add_option("--slo-ms", options->slo_ms, "p99 above which adaptive serving goes back; 0 for none")
+      ->capture_default_str();
+  part->add_option("--good-ms", options->good_ms, "a request below this latency is good")->capture_default_str();
+  part->add_option("--limit", options->limit, "requests to replay; 0 for all")->capture_default_str();
+  part->add_option("--out", options->out, "folder of the record: service.json, replay.json")->capture_default_str();
+  part->add_flag("--json", options->json, "print JSON");
+  return {part, [options, &session] { return run_replay(*options, session); }};
+}
+
+}  // namespace tilewright::tools
