@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/candidate_trials.h"
 #include "bench/record/cell_log.h"
 #include "bench/record/table_csv.h"
 #include "bench/traffic/rare_keys.h"
 #include "measure/machine.h"
 #include "tools/command.h"
 #include "tools/progress_line.h"
+#include "tools/saved_winner.h"
 #include "tune/best_record.h"
 #include "tune/payoff.h"
 
@@ -48,21 +48,6 @@ Result<nlohmann::json> read_json(const std::string& path) {
   nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
   if (json.is_discarded()) return fail(DiagnosticCode::E1643, fmt::format("'{}' is not JSON", path));
   return json;
-}
-
-Result<bench::Workload> workload_of(const Options& options) {
-  const Result<bench::DTypes> dtypes = bench::parse_dtypes(options.dtype);
-  if (!dtypes) return std::unexpected(dtypes.error());
-  return bench::parse_workload(options.shape, *dtypes);
-}
-
-Result<Space> space_of(const Options& options, const bench::Workload& workload) {
-  if (options.space.empty())
-    return fail(DiagnosticCode::E1650, "no space was named",
-                R"(--space FILE with {"params": [{"name": "block_M", "values": [64, 128]}]})");
-  const Result<nlohmann::json> json = read_json(options.space);
-  if (!json) return std::unexpected(json.error());
-  return Space::from_json(*json, workload.dims);
 }
 
 std::string exact_condition(const bench::Workload& workload) {
@@ -172,7 +157,7 @@ struct Tuned {
 };
 
 Status tune_case(const Options& options, const Case& one, Session& session, Tuned& tuned) {
-  Result<Space> space = space_of(options, one.workload);
+  Result<Space> space = load_space(options.space, one.workload);
   if (!space) return std::unexpected(space.error());
   bench::CandidateTrials runner(session.kinds, trials_of(options, one.workload, options.candidate));
   space->prune([&](const Config& config) { return runner.prune(config); });
@@ -183,7 +168,7 @@ Status tune_case(const Options& options, const Case& one, Session& session, Tune
     print_space(*space);
   }
   ProgressLine progress("trials");
-  const Result<TuneOutcome> outcome = tune(*space, runner, tuning, [&](const TuneProgress& p) {
+  const Result<TuneOutcome> outcome = tune::tune(*space, runner, tuning, [&](const TuneProgress& p) {
     progress.update(p.done, p.planned, to_string(p.trial->config));
   });
   progress.finish();
@@ -235,7 +220,7 @@ Result<ExitCode> run_tune(Options options, Session& session) {
     return fail(DiagnosticCode::E1600, "tune needs a candidate and --op",
                 "tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json");
   }
-  const Result<bench::Workload> workload = workload_of(options);
+  const Result<bench::Workload> workload = parse_workload_text(options.shape, options.dtype);
   if (!workload) return std::unexpected(workload.error());
   if (Status status = read_incumbent(options); !status) return std::unexpected(status.error());
   std::error_code ignored;
@@ -289,20 +274,12 @@ Result<ExitCode> for_each_bucket(
   if (!record) return std::unexpected(record.error());
   ExitCode worst = ExitCode::Ok;
   for (const BestBucket& bucket : record->buckets) {
-    Options one = options;
-    one.shape = bucket.made_from.value("shape", "");
-    one.dtype = bucket.made_from.value("dtype", "");
-    if (one.space.empty()) one.space = bucket.made_from.value("space", "");
-    const Result<bench::Workload> workload = workload_of(one);
-    if (!workload) return std::unexpected(workload.error());
-    const Result<Space> space = space_of(one, *workload);
-    if (!space) return std::unexpected(space.error());
-    const std::string candidate =
-        options.candidate.empty() ? bucket.made_from.value("candidate", "") : options.candidate;
-    bench::CandidateTrials runner(session.kinds, trials_of(one, *workload, candidate));
-    if (Status status = verify_bucket(bucket, runner.identity(), space->digest()); !status)
+    const Result<SavedWinner> winner =
+        open_winner(bucket, session.kinds, {options.candidate, options.space, options.out, options.threads});
+    if (!winner) return std::unexpected(winner.error());
+    if (Status status = verify_bucket(bucket, winner->runner->identity(), winner->space.digest()); !status)
       return std::unexpected(status.error());
-    const Result<ExitCode> code = use(bucket, *space, runner);
+    const Result<ExitCode> code = use(bucket, winner->space, *winner->runner);
     if (!code) return code;
     worst = std::max(worst, *code);
   }
