@@ -87,11 +87,11 @@ class CandidateTrial : public tune::LoadedTrial {
     if (!buffers_.tensors) {
       if (Status status = make_buffers(1); !status) return std::unexpected(status.error());
     }
-    if (candidate_->is_remote()) return launch_remote();
     for (const candidate::Tensor& tensor : buffers_.tensors->tensors()) {
       flush_.flush({static_cast<const std::byte*>(tensor.data), tensor.byte_count()});
     }
     flush_.finish();
+    if (candidate_->is_remote()) return launch_remote();
     const int64_t start = clock_.now_ns();
     const Status status = candidate_->launch(buffers_.tensors->tensors(), workspace_, nullptr);
     const int64_t end = clock_.now_ns();
@@ -101,14 +101,11 @@ class CandidateTrial : public tune::LoadedTrial {
 
  private:
   Result<double> launch_remote() {
-    int64_t bytes = 0;
-    for (const candidate::Tensor& tensor : buffers_.tensors->tensors())
-      bytes += static_cast<int64_t>(tensor.byte_count());
-    const Result<candidate::RemoteTimes> times =
-        candidate_->launch_batch(buffers_.tensors->tensors(), {.count = 1, .flush_bytes = bytes});
+    const Result<candidate::RemoteTimes> times = candidate_->launch_batch(buffers_.tensors->tensors(), 1);
     if (!times) return std::unexpected(times.error());
-    if (times->launch_ms.size() != 1)
+    if (times->launch_ms.size() != 1) {
       return fail(DiagnosticCode::E3205, fmt::format("asked for 1 time, got {}", times->launch_ms.size()));
+    }
     return times->launch_ms.front();
   }
 

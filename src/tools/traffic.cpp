@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "bench/record/cell_log.h"
 #include "bench/record/table_csv.h"
 #include "bench/traffic/rare_keys.h"
 #include "bench/traffic/simulate.h"
@@ -25,13 +26,35 @@ struct Options {
   double compile_ms = 1200;
   double base_ms = 20;
   double token_us = 25;
+  std::string cells, candidate;  ///< where compile_ms was measured
   int top = 20;
   bool compare = false;
   bool json = false;
 };
 
-Result<ServiceModel> model_of(const Options& options) {
+/// The latest measured compile_ms of the candidate, over all its shapes the largest.
+Result<double> measured_compile_ms(const Options& options) {
+  const Result<bench::CellFile> file = bench::read_cells(options.cells);
+  if (!file) return std::unexpected(file.error());
+  double largest = -1;
+  for (const bench::Cell& cell : bench::latest_cells(file->cells)) {
+    const bool counts = cell.stage == bench::Stage::Compile && cell.state == bench::State::Measured && cell.value;
+    if (counts && (options.candidate.empty() || cell.candidate == options.candidate))
+      largest = std::max(largest, *cell.value);
+  }
+  if (largest >= 0) return largest;
+  return fail(DiagnosticCode::E1646,
+              fmt::format("{} has no measured compile_ms of '{}'", options.cells, options.candidate),
+              "measure it with tilewright bench, or give --compile-ms");
+}
+
+Result<ServiceModel> model_of(Options& options) {
   ServiceModel model = options.model;
+  if (!options.cells.empty()) {
+    const Result<double> measured = measured_compile_ms(options);
+    if (!measured) return std::unexpected(measured.error());
+    options.compile_ms = *measured;
+  }
   model.compile_s = options.compile_ms / 1e3;
   model.base_s = options.base_ms / 1e3;
   model.per_token_s = options.token_us / 1e6;
@@ -77,7 +100,7 @@ void print_simulation(const SimulationResult& r) {
              seconds_or_never(r.steady_at_s), 100 * r.pad_waste, 100 * r.fallback_share);
 }
 
-Result<ExitCode> run_simulate(const Options& options) {
+Result<ExitCode> run_simulate(Options& options) {
   const Result<Trace> trace = load_trace(options.trace);
   if (!trace) return std::unexpected(trace.error());
   const Result<ServiceModel> model = model_of(options);
@@ -139,7 +162,7 @@ void print_rare(const RareReport& report, const Options& options) {
     fmt::print("… {} more in order of first use: --top 0\n", std::ssize(report.keys) - shown);
 }
 
-Result<ExitCode> run_rare(const Options& options) {
+Result<ExitCode> run_rare(Options& options) {
   const Result<Trace> trace = load_trace(options.trace);
   if (!trace) return std::unexpected(trace.error());
   const Result<ServiceModel> model = model_of(options);
@@ -180,6 +203,8 @@ void add_policy(CLI::App& app, Options& options) {
 void add_model(CLI::App& app, Options& options) {
   app.add_option("--compile-ms", options.compile_ms, "one compile (yours: the compile_ms of your table)")
       ->capture_default_str();
+  app.add_option("--cells", options.cells, "take compile_ms from this record")->type_name("FILE");
+  app.add_option("--candidate", options.candidate, "whose compile_ms in the record");
   app.add_option("--base-ms", options.base_ms, "service time before the first token")->capture_default_str();
   app.add_option("--token-us", options.token_us, "service time per (padded) prompt token")->capture_default_str();
   app.add_option("--fallback-factor", options.model.fallback_factor, "fallback kernel's time per token ÷ ours")

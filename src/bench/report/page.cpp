@@ -89,10 +89,10 @@ std::string tiles(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   if (d.is_object() && d.contains("gain") && !d.value("reference", "").empty() &&
       d["gain"]["ci"][0] != d["gain"]["ci"][1]) {
-    html += tile(fmt::format("{} %", shown(100 * d["gain"].value("value", 0.0))),
-                 fmt::format("[{}, {}]", shown(100 * d["gain"]["ci"][0].get<double>()),
-                             shown(100 * d["gain"]["ci"][1].get<double>())),
-                 "time saved against " + escape(d.value("reference", "")));
+    html += tile(fmt::format("{} %", shown(100 * d["gain"].value("value", 0.0))), "",
+                 fmt::format("[{}, {}] ", shown(100 * d["gain"]["ci"][0].get<double>()),
+                             shown(100 * d["gain"]["ci"][1].get<double>())) +
+                     "time saved against " + escape(d.value("reference", "")));
   }
   for (const Stage stage : {Stage::Warm, Stage::Compile, Stage::Load, Stage::Model, Stage::Peak}) {
     const Cell* cell = view.measured(judged, stage);

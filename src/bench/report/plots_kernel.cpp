@@ -333,15 +333,15 @@ Drawing plot_tuning(const ReportView& view) {
   }
   if (hi == 0) return {"", "no configuration was correct", "tilewright tune …"};
   Svg svg(kWidth, 260);
-  const Scale x{0, spent * 1.03, 74, kRight}, y{lo * 0.93, hi * 1.08, 212, 40, hi > 4 * lo};
-  svg.y_axis(y, 74, kRight,
-             {.title = "ms per call: ● each configuration, line = best so far, × failed", .label = shown, .about = 5});
-  svg.x_axis(x, 212, 40, {.title = "seconds spent, compile and checks included", .label = shown, .about = 6});
+  const Scale x{0, spent * 1.03, 74, kRight}, y{lo * 0.93, hi * 1.08, 212, 58, hi > 4 * lo};
+  svg.text(74, 22, "ms per call: ● each configuration, line = best so far, × failed", "t soft");
+  svg.y_axis(y, 74, kRight, {.title = "", .label = shown, .about = 5});
+  svg.x_axis(x, 212, 34, {.title = "seconds spent, compile and checks included", .label = shown, .about = 6});
   std::vector<std::pair<double, double>> best;
   double least = INFINITY;
   for (const Point& p : points) {
     if (p.state != "ok") {
-      svg.cross(x(p.at), 32, 3.2, "k-bad", fmt::format("{}: {}", p.state, p.tip));
+      svg.cross(x(p.at), 42, 3.2, "k-bad", fmt::format("{}: {}", p.state, p.tip));
       continue;
     }
     svg.dot(x(p.at), y(p.median), 3, "f0 faint2", fmt::format("{} ms  {}", shown(p.median), p.tip));

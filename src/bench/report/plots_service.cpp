@@ -17,6 +17,9 @@ constexpr double kWidth = 640, kLeft = 74, kRight = kWidth - 18;
 
 std::string percent(double share) { return fmt::format("{} %", shown(100 * share)); }
 
+/// A latency with the unit that reads best.
+std::string latency(double seconds) { return seconds < 1 ? shown(1e3 * seconds) + " ms" : shown(seconds) + " s"; }
+
 std::string count(double value) {
   if (value >= 1e9) return shown(value / 1e9) + " G";
   if (value >= 1e6) return shown(value / 1e6) + " M";
@@ -76,12 +79,12 @@ Drawing plot_service(const ReportView& view) {
             fmt::format("tilewright traffic simulate trace.csv --compare --out {}/service.json", view.input.folder)};
   }
   const size_t panels = std::min<size_t>(runs.size(), 4);
-  const double height = 118;
+  const double height = 150;
   Svg svg(2 * kWidth + 20, height * static_cast<double>((panels + 1) / 2) + 46);
   for (size_t i = 0; i < panels; ++i) {
     const nlohmann::json& run = runs[i];
     const double left = kLeft + (i % 2 ? kWidth + 20 : 0), right = left + kRight - kLeft;
-    const double top = 30 + height * static_cast<double>(i / 2), bottom = top + height - 44;
+    const double top = 30 + height * static_cast<double>(i / 2), bottom = top + height - 56;
     double end = 1, lo = INFINITY, hi = 0;
     for (const nlohmann::json& p : run["timeline"]) {
       end = std::max(end, p.at(0).get<double>());
@@ -95,12 +98,11 @@ Drawing plot_service(const ReportView& view) {
     svg.x_axis(x, bottom, top, {.title = "", .label = [](double v) { return shown(v / 60) + " min"; }, .about = 6});
     svg.text(left, top - 9, fmt::format("{} / {}", run.value("policy", ""), run.value("miss", "")), "t strong");
     const nlohmann::json steady = run.value("steady_at_s", nlohmann::json("never"));
-    svg.text(
-        right, top - 9,
-        fmt::format("p50 {} ms · p99 {} ms · steady {} · {}", shown(1e3 * run.value("p50_s", 0.0)),
-                    shown(1e3 * run.value("p99_s", 0.0)),
-                    steady.is_number() ? "at " + shown(steady.get<double>()) + " s" : "never", run.value("state", "")),
-        "t end soft");
+    svg.text(right, top - 9,
+             fmt::format(
+                 "p50 {} · p99 {} · steady {} · {}", latency(run.value("p50_s", 0.0)), latency(run.value("p99_s", 0.0)),
+                 steady.is_number() ? "at " + shown(steady.get<double>()) + " s" : "never", run.value("state", "")),
+             "t end soft");
     for (const nlohmann::json& p : run["timeline"]) {
       const int kind = p.at(2).get<int>();
       const double px = x(p.at(0).get<double>()), py = y(p.at(1).get<double>());
@@ -155,7 +157,7 @@ Drawing plot_break_even(const ReportView& view) {
     return (cost / calls + reference - saving) / reference;
   };
   constexpr int kSteps = 90;
-  double label_y = 46;
+  double label_y = 168;
   for (const Line& line : lines) {
     std::vector<std::pair<double, double>> curve, band;
     for (int i = 0; i <= kSteps; ++i) {
@@ -172,10 +174,10 @@ Drawing plot_break_even(const ReportView& view) {
     if (middle > 0)
       svg.dot(x(line.cost / middle), y(1), 4, fmt::format("f{}", line.colour),
               fmt::format("{}: {} calls", line.name, shown(line.cost / middle)));
-    svg.text(kRight - 6, label_y,
+    svg.text(kLeft + 8, label_y,
              middle > 0 ? fmt::format("{}: {} calls", line.name, count(line.cost / middle))
                         : fmt::format("{}: never", line.name),
-             fmt::format("t end c{}", line.colour));
+             fmt::format("t c{}", line.colour));
     label_y += 16;
   }
   svg.line(x(horizon), 30, x(horizon), 222, "steady");
@@ -193,18 +195,23 @@ Drawing plot_amdahl(const ReportView& view) {
   const double share = a.value("share", 0.0), predicted = a.value("predicted_gain", 0.0);
   const double slope = share > 0 ? predicted / share : 0;
   Svg svg(kWidth, 250);
-  const Scale x{0, 1, kLeft, kRight}, y{std::min(0.0, slope), 1, 202, 26};
+  const double measured_gain =
+      a.value("measured_gain", nlohmann::json()).is_number() ? a["measured_gain"].get<double>() : 0;
+  const double reach = std::min(1.0, std::max({0.04, 2.2 * predicted, 1.6 * measured_gain, 1.15 * slope}));
+  const Scale x{0, 1, kLeft, kRight}, y{std::min({0.0, slope, measured_gain}), reach, 202, 26};
   svg.y_axis(y, kLeft, kRight, {.title = "gain of the whole model", .label = percent, .about = 5});
   svg.x_axis(x, 202, 26, {.title = "share of the model's time spent in the operator", .label = percent, .about = 5});
-  svg.path({{x(0), y(0)}, {x(1), y(1)}}, "curve k-soft dashed");
-  svg.text(x(0.62), y(0.68), "if the operator were free", "t end soft");
+  svg.path({{x(0), y(0)}, {x(reach), y(reach)}}, "curve k-soft dashed");
+  svg.text(x(reach) + 10, y(reach) + 12, "if the operator were free", "t soft");
   svg.path({{x(0), y(0)}, {x(1), y(slope)}}, "curve k0");
   svg.dot(x(share), y(predicted), 5, "ring k0", fmt::format("predicted {}", percent(predicted)));
-  svg.text(x(share) + 10, y(predicted) + 16, fmt::format("predicted {}", percent(predicted)), "t c0");
+  svg.text(x(share) + 12, y(predicted) + (measured_gain >= predicted ? 18 : -8),
+           fmt::format("predicted {}", percent(predicted)), "t c0");
   if (const nlohmann::json& measured = a.value("measured_gain", nlohmann::json()); measured.is_number()) {
     const double gain = measured.get<double>();
     svg.dot(x(share), y(gain), 5, "f-open", fmt::format("measured {}", percent(gain)));
-    svg.text(x(share) + 10, y(gain) - 8, fmt::format("measured {}", percent(gain)), "t k-open-text");
+    svg.text(x(share) + 12, y(gain) + (gain >= predicted ? -8 : 18), fmt::format("measured {}", percent(gain)),
+             "t k-open-text");
   }
   return {svg.str("predicted and measured gain of the model"), "", ""};
 }
@@ -257,7 +264,7 @@ Drawing plot_claims(const ReportView& view) {
   }
   const double top = 12, row = 24, bottom = top + row * static_cast<double>(rows.size()), left = 250;
   Svg svg(kWidth, bottom + 44);
-  const Scale x{lo / 3, hi * 1.5, left, kRight - 110, true};
+  const Scale x{lo / 3, hi * 1.5, left, kRight - 168, true};
   svg.x_axis(x, bottom, top - 4, {.title = "claimed ms, not measured here", .label = shown, .about = 4});
   double y = top;
   for (const Cell* cell : rows) {
