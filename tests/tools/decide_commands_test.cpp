@@ -180,7 +180,7 @@ TEST_F(Commands, TuneVerifyReplayValidate) {
     "constraints":["mode == 'ok' or spin_us == 1000"]})");
   const std::string out = folder.string(), best = path("best.json");
   const Answer tuned =
-      call(add_tune, {library, "--op", "gemm:8x8x8:nn", "--space", space, "--out", out, "--timeout-s", "3"});
+      call(add_tune, {library, "--op", "gemm:8x8x8:nn", "--space", space, "--out", out, "--timeout-s", "8"});
   ASSERT_EQ(tuned.code, 0) << tuned.out;
   for (const char* seen : {"crashed", "hung", "wrong", "winner mode=ok spin_us=1000", "pruned"})
     EXPECT_NE(tuned.out.find(seen), std::string::npos) << seen << tuned.out;
