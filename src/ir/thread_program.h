@@ -131,6 +131,7 @@ struct Program {
   int shared_bytes = 0;   ///< dynamic shared memory, starting at a multiple of 1024
   int cluster = 1;        ///< blocks per cluster along x
   bool needs_sm90a = false;
+  bool whole_program = false;  ///< relies on setmaxnreg, which assemblers of relocatable code (nvJitLink) ignore: the driver must assemble
   std::vector<Inst> body;
   uint32_t register_count = 1;
 };

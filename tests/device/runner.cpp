@@ -13,6 +13,7 @@
 
 #include "codegen/cuda/assemble.h"
 #include "codegen/cuda/emit_ptx.h"
+#include "device/export_plan.h"
 #include "device/interpret_case.h"
 #include "device/record_file.h"
 #include "runtime/cuda/device.h"
@@ -134,6 +135,7 @@ int vectors(const std::string& file) {
 int main(int argc, char** argv) {
   using namespace tilewright::device_cases;
   if (argc == 3 && std::string(argv[1]) == "vectors") return vectors(argv[2]);
+  if (argc >= 5 && std::string(argv[1]) == "export") return export_plan(argc - 2, argv + 2);
   std::fprintf(stderr, "usage: device_runner vectors OUT_FILE\n");
   return 2;
 }

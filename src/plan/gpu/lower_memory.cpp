@@ -385,7 +385,10 @@ void Lowering::copy(const ir::Op& o) {
   const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
   const auto from = fragments_.find(src), to = fragments_.find(dst);
   const bool bool_from = src->type.dtype == DType::Bool, bool_to = dst->type.dtype == DType::Bool;
-  const auto converted = [&](Operand x) { return cast(src->type.dtype, dst->type.dtype, x); };
+  const bool store_rounds = is_storage_float(dst->type.dtype) && register_type(src->type.dtype) == Scalar::F32 && !fragments_.contains(dst);
+  const auto converted = [&](Operand x) {
+    return store_rounds || unrounded_.contains(dst) ? x : cast(src->type.dtype, dst->type.dtype, x);
+  };
   if (from != fragments_.end() && to != fragments_.end() && from->second.distribution == to->second.distribution) {
     for (size_t r = 0; r < from->second.registers.size(); ++r) {
       Operand x = from->second.registers[r];

@@ -106,6 +106,7 @@ TEST(Portable, AttentionOfTheDesign) {
   text << file.rdbuf();
   for (const bool causal : {true, false}) {
     GpuCase c{text.str(), "attention", {}, {}, {0.125}, 2e-2};
+    c.configuration.params["E"] = DType::BF16;
     c.configuration.params["causal"] = causal;
     c.configuration.params["block_M"] = int64_t{96};
     c.configuration.params["block_N"] = int64_t{64};

@@ -1,8 +1,10 @@
 // Compiles `.tile` text for a GPU, runs the thread programs in the interpreter, and compares with the tile interpreter.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/narrow_float.h"
