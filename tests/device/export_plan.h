@@ -1,5 +1,5 @@
-// Writes a planned kernel for one call as files another program can launch: PREFIX.<n>.cubin, PREFIX.<n>.ptx and PREFIX.json (grid, threads,
-// shared bytes, slots, tensor maps). Needs no GPU.
+// Writes a planned kernel for one call as files another program can launch: PREFIX.<n>.cubin, PREFIX.<n>.ptx and
+// PREFIX.json (grid, threads, shared bytes, slots, tensor maps). Needs no GPU.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,12 @@ inline std::vector<int64_t> parse_shape(const std::string& text) {
   return out;
 }
 
-/// Arguments: FILE KERNEL PREFIX [param=value | dim:NAME=value | tensor=AxBxC (in order) | scalar=bits | arch=sm_90a | off=hopper]...
+/// Arguments: FILE KERNEL PREFIX [param=value | dim:NAME=value | tensor=AxBxC (in order) | scalar=bits | arch=sm_90a |
+/// off=hopper]...
 inline int export_plan(int count, char** words) {
-  const auto now = [] { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  const auto now = [] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
   const std::string file = words[0], name = words[1], prefix = words[2];
   lang::Configuration configuration;
   configuration.target = lang::Target::Cuda;
@@ -38,13 +41,20 @@ inline int export_plan(int count, char** words) {
     const std::string word = words[i];
     const size_t eq = word.find('=');
     const std::string key = word.substr(0, eq), value = word.substr(eq + 1);
-    if (key == "tensor") arrays.push_back({1024 * (arrays.size() + 1), parse_shape(value)});
-    else if (key == "scalar") scalars.push_back(static_cast<int64_t>(std::bit_cast<uint32_t>(std::stof(value))));
-    else if (key == "arch") arch = value;
-    else if (key == "off" && value == "hopper") options.hopper = false;
-    else if (key == "off" && value == "overlap") options.overlap_products = false;
-    else if (key.starts_with("dim:")) configuration.dims[key.substr(4)] = std::stoll(value);
-    else if (const auto v = lang::parse_param_value(value)) configuration.params[key] = *v;
+    if (key == "tensor")
+      arrays.push_back({1024 * (arrays.size() + 1), parse_shape(value)});
+    else if (key == "scalar")
+      scalars.push_back(static_cast<int64_t>(std::bit_cast<uint32_t>(std::stof(value))));
+    else if (key == "arch")
+      arch = value;
+    else if (key == "off" && value == "hopper")
+      options.hopper = false;
+    else if (key == "off" && value == "overlap")
+      options.overlap_products = false;
+    else if (key.starts_with("dim:"))
+      configuration.dims[key.substr(4)] = std::stoll(value);
+    else if (const auto v = lang::parse_param_value(value))
+      configuration.params[key] = *v;
   }
   const auto complain = [&](const Diagnostic& d) {
     std::printf("%s: %s\n", prefix.c_str(), render(d).c_str());
@@ -81,16 +91,21 @@ inline int export_plan(int count, char** words) {
     if (!cubin) return complain(cubin.error());
     const double t5 = now();
     std::ofstream(prefix + "." + std::to_string(l) + ".cubin", std::ios::binary) << cubin->image;
-    std::printf("%s: %s: %d registers, %d bytes of stack, %d shared bytes; front end %.1f ms, plan %.1f ms, PTX %.1f ms, assemble %.1f ms\n", prefix.c_str(),
-                program.name.c_str(), cubin->resources.registers, cubin->resources.stack_bytes, program.shared_bytes, t1 - t0, t2 - t1, t4 - t3, t5 - t4);
+    std::printf(
+        "%s: %s: %d registers, %d bytes of stack, %d shared bytes; front end %.1f ms, plan %.1f ms, PTX %.1f ms, "
+        "assemble %.1f ms\n",
+        prefix.c_str(), program.name.c_str(), cubin->resources.registers, cubin->resources.stack_bytes,
+        program.shared_bytes, t1 - t0, t2 - t1, t4 - t3, t5 - t4);
     for (const auto& w : cubin->resources.warnings) std::printf("  %s\n", w.c_str());
     const auto grid = grid_of(launch, call);
-    json << (l ? ", " : "") << "{\"name\": \"" << program.name << "\", \"grid\": [" << grid[0] << ", " << grid[1] << ", " << grid[2] << "], \"threads\": " << program.threads
-         << ", \"shared\": " << program.shared_bytes << ", \"registers\": " << cubin->resources.registers << ", \"maps\": [";
+    json << (l ? ", " : "") << "{\"name\": \"" << program.name << "\", \"grid\": [" << grid[0] << ", " << grid[1]
+         << ", " << grid[2] << "], \"threads\": " << program.threads << ", \"shared\": " << program.shared_bytes
+         << ", \"registers\": " << cubin->resources.registers << ", \"maps\": [";
     for (size_t m = 0; m < launch.tensor_maps.size(); ++m) {
       const auto& spec = launch.tensor_maps[m];
       const TensorMap map = map_of(spec, call);
-      json << (m ? ", " : "") << "{\"pointer\": " << spec.pointer << ", \"type\": " << spec.data_type << ", \"swizzle\": " << spec.swizzle << ", \"extents\": [";
+      json << (m ? ", " : "") << "{\"pointer\": " << spec.pointer << ", \"type\": " << spec.data_type
+           << ", \"swizzle\": " << spec.swizzle << ", \"extents\": [";
       for (int d = 0; d < map.rank; ++d) json << (d ? ", " : "") << map.extent[static_cast<size_t>(d)];
       json << "], \"strides\": [";
       for (int d = 1; d < map.rank; ++d) json << (d > 1 ? ", " : "") << map.stride[static_cast<size_t>(d)];

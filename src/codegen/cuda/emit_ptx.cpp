@@ -34,13 +34,11 @@ class Emitter {
  public:
   Emitter(const Program& program, int architecture) : program_(program), architecture_(architecture) {}
 
-  Result<std::string> module() {
+  Result<std::string> entry() {
     body_.reserve(1 << 16);
     block(program_.body);
     if (problem_) return std::unexpected(*problem_);
-    std::string out = fmt::format(".version 8.0\n.target sm_{}{}\n.address_size 64\n", architecture_,
-                                  program_.needs_sm90a ? "a" : "");
-    if (program_.shared_bytes > 0) out += ".extern .shared .align 1024 .b8 tw_shared[];\n";
+    std::string out;
     out += fmt::format(".visible .entry {}(", program_.name);
     for (size_t i = 0; i < program_.params.size(); ++i) out += (i ? ",\n" : "\n") + param(i);
     out += fmt::format(")\n.maxntid {}, 1, 1\n", program_.threads);
@@ -435,8 +433,21 @@ class Emitter {
 
 }  // namespace
 
-Result<std::string> emit_ptx(const Program& program, const PtxOptions& options) {
-  return Emitter(program, options.architecture).module();
+Result<std::string> emit_ptx(std::span<const Program> programs, const PtxOptions& options) {
+  bool needs_sm90a = false, has_shared = false;
+  std::string entries;
+  for (const Program& program : programs) {
+    needs_sm90a |= program.needs_sm90a;
+    has_shared |= program.shared_bytes > 0;
+    auto text = Emitter(program, options.architecture).entry();
+    if (!text) return text;
+    entries += *text;
+  }
+  std::string out = fmt::format(".version 8.0\n.target sm_{}{}\n.address_size 64\n", options.architecture, needs_sm90a ? "a" : "");
+  if (has_shared) out += ".extern .shared .align 1024 .b8 tw_shared[];\n";
+  return out + entries;
 }
+
+Result<std::string> emit_ptx(const Program& program, const PtxOptions& options) { return emit_ptx(std::span(&program, 1), options); }
 
 }  // namespace tilewright::codegen

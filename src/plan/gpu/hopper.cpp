@@ -1,9 +1,11 @@
-// The Hopper form of a grid with matrix products: a persistent block of one producer warp and one to three consumer warpgroups.
+// The Hopper form of a grid with matrix products: a persistent block of one producer warp and one to three consumer
+// warpgroups.
 //
-// The producer is a single warp behind the consumers, or a warpgroup of its own that gives its registers away when the consumers need more than
-// the launch bounds leave. It walks the block's skeleton and fills rings of shared-memory stages by the copy engine; the consumers walk their own
-// copy of the skeleton, take stages, run wgmma on them and everything else on registers;
-// barriers: full (one arrival and the bytes) and empty (one arrival per consumer warp) per stage.
+// The producer is a single warp behind the consumers, or a warpgroup of its own that gives its registers away when the
+// consumers need more than the launch bounds leave. It walks the block's skeleton and fills rings of shared-memory
+// stages by the copy engine; the consumers walk their own copy of the skeleton, take stages, run wgmma on them and
+// everything else on registers; barriers: full (one arrival and the bytes) and empty (one arrival per consumer warp)
+// per stage.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,7 +111,8 @@ class HopperForm {
         case OpKind::AtomicTile:
         case OpKind::While: throw No{fmt::format("{} has no Hopper form", ir::info(op->kind).mnemonic)};
         case OpKind::Reduce:
-          if (!is_fragment(op->as<ir::ReduceAttributes>().src.buffer) || op->as<ir::ReduceAttributes>().dim != op->as<ir::ReduceAttributes>().src.buffer->type.rank() - 1)
+          if (!is_fragment(op->as<ir::ReduceAttributes>().src.buffer) ||
+              op->as<ir::ReduceAttributes>().dim != op->as<ir::ReduceAttributes>().src.buffer->type.rank() - 1)
             throw No{"a reduction across rows"};
           break;
         case OpKind::Load: read_.insert(op->as<ir::AccessAttributes>().buffer); break;
@@ -136,13 +139,20 @@ class HopperForm {
     const auto which = wgmma_of(a.a.buffer->type.dtype, a.b.buffer->type.dtype, a.c.buffer->type.dtype);
     if (!which) throw No{"no wgmma for these types"};
     const target::WgmmaRow& row = target::row(*which);
-    if (!l_.is_whole(a.a) || !l_.is_whole(a.b) || !l_.is_whole(a.c) || !is_fragment(a.c.buffer) || !is_shared_tile(a.b.buffer)) throw No{"a product of parts of tiles"};
-    if (a.a.buffer->type.rank() != 2 || a.b.buffer->type.rank() != 2 || a.c.buffer->type.rank() != 2) throw No{"a product of tiles that are not matrices"};
+    if (!l_.is_whole(a.a) || !l_.is_whole(a.b) || !l_.is_whole(a.c) || !is_fragment(a.c.buffer) ||
+        !is_shared_tile(a.b.buffer))
+      throw No{"a product of parts of tiles"};
+    if (a.a.buffer->type.rank() != 2 || a.b.buffer->type.rank() != 2 || a.c.buffer->type.rank() != 2)
+      throw No{"a product of tiles that are not matrices"};
     const bool from_registers = is_fragment(a.a.buffer);
     if (!from_registers && !is_shared_tile(a.a.buffer)) throw No{"a product of a global operand"};
-    if (from_registers && (a.transpose_a || bytes(a.a.buffer->type.dtype) != 2)) throw No{"a transposed or 8-bit operand in registers"};
-    const int64_t m = extent_of(a.c.buffer, 0), n = extent_of(a.c.buffer, 1), k = extent_of(a.a.buffer, a.transpose_a ? 0 : 1);
-    if (m % 64 || n % 8 || n > 256 || k % row.k) throw No{fmt::format("wgmma needs m a multiple of 64, n a multiple of 8 up to 256, k of {}; the tile is {}x{}x{}", row.k, m, n, k)};
+    if (from_registers && (a.transpose_a || bytes(a.a.buffer->type.dtype) != 2))
+      throw No{"a transposed or 8-bit operand in registers"};
+    const int64_t m = extent_of(a.c.buffer, 0), n = extent_of(a.c.buffer, 1),
+                  k = extent_of(a.a.buffer, a.transpose_a ? 0 : 1);
+    if (m % 64 || n % 8 || n > 256 || k % row.k)
+      throw No{fmt::format("wgmma needs m a multiple of 64, n a multiple of 8 up to 256, k of {}; the tile is {}x{}x{}",
+                           row.k, m, n, k)};
     if (!row.transposable && (a.transpose_a || !a.transpose_b)) throw No{"8-bit operands must run along k"};
     if (rows_ != 0 && rows_ != m) throw No{"products of different heights"};
     rows_ = m;
@@ -152,15 +162,19 @@ class HopperForm {
   void check_copy(const ir::Op& op) {
     const auto& a = op.as<ir::CopyAttributes>();
     const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
-    if (!is_global(src) || src->type.dtype != dst->type.dtype || !l_.is_whole(a.dst)) throw No{"a copy the copy engine cannot make"};
-    if (!op.operands.empty() && !(op.operands[0]->def && op.operands[0]->def->kind == OpKind::Constant && op.operands[0]->def->as<ir::ConstantAttributes>().real == 0 &&
+    if (!is_global(src) || src->type.dtype != dst->type.dtype || !l_.is_whole(a.dst))
+      throw No{"a copy the copy engine cannot make"};
+    if (!op.operands.empty() && !(op.operands[0]->def && op.operands[0]->def->kind == OpKind::Constant &&
+                                  op.operands[0]->def->as<ir::ConstantAttributes>().real == 0 &&
                                   op.operands[0]->def->as<ir::ConstantAttributes>().integer == 0))
       throw No{"a fill value other than 0 out of bounds"};
     int kept = 0;
     for (const ir::Slice& s : a.src.slices) kept += s.keep;
-    if (kept != 2 || !a.src.slices.back().keep || src->type.rank() > 5 || dst->type.rank() != 2) throw No{"a copy that is not a matrix with the tensor's inner dimension"};
+    if (kept != 2 || !a.src.slices.back().keep || src->type.rank() > 5 || dst->type.rank() != 2)
+      throw No{"a copy that is not a matrix with the tensor's inner dimension"};
     const int64_t inner = extent_of(dst, 1) * bytes(dst->type.dtype);
-    if ((inner % 128 && inner != 64 && inner != 32) || extent_of(dst, 0) > 256) throw No{fmt::format("a tile row of {} bytes", inner)};
+    if ((inner % 128 && inner != 64 && inner != 32) || extent_of(dst, 0) > 256)
+      throw No{fmt::format("a tile row of {} bytes", inner)};
     if (!copies_.emplace(dst, &op).second) throw No{fmt::format("shared tile {} is filled twice", dst->name)};
   }
 
@@ -172,7 +186,8 @@ class HopperForm {
       if (op->kind == OpKind::Alloc && is_fragment(op->result())) {
         int64_t count = 1;
         for (size_t d = 0; d < op->result()->type.shape.size(); ++d) count *= extent_of(op->result(), d);
-        if (op->result()->type.rank() == 2) registers += count / (groups_ * 128) / (bytes(op->result()->type.dtype) == 2 ? 2 : 1);
+        if (op->result()->type.rank() == 2)
+          registers += count / (groups_ * 128) / (bytes(op->result()->type.dtype) == 2 ? 2 : 1);
       }
     if (registers > (groups_ == 3 ? 136 : 208)) throw No{fmt::format("{} accumulator registers a thread", registers)};
   }
@@ -193,8 +208,12 @@ class HopperForm {
   void find_rings() {
     const std::function<void(const ir::Region&, int)> walk = [&](const ir::Region& region, int stages) {
       for (const ir::Op* op : region.ops) {
-        if (op->kind == OpKind::Copy && copies_.contains(op->as<ir::CopyAttributes>().dst.buffer)) add_to_ring(region, *op, stages);
-        for (const ir::Region* r : op->regions) walk(*r, op->kind == OpKind::Pipelined ? std::max(2, op->as<ir::PipelinedAttributes>().stages) : op->kind == OpKind::For ? 2 : stages);
+        if (op->kind == OpKind::Copy && copies_.contains(op->as<ir::CopyAttributes>().dst.buffer))
+          add_to_ring(region, *op, stages);
+        for (const ir::Region* r : op->regions)
+          walk(*r, op->kind == OpKind::Pipelined ? std::max(2, op->as<ir::PipelinedAttributes>().stages)
+                   : op->kind == OpKind::For     ? 2
+                                                 : stages);
       }
     };
     walk(l_.block_region(), 1);
@@ -244,18 +263,21 @@ class HopperForm {
       return wgmma_accumulator(extent_of(v, 0), extent_of(v, 1), groups_);
     });
     for (const ir::Op* op : l_.ops_)
-      if (op->kind == OpKind::Alloc && is_fragment(op->result()) && !l_.in_registers(op->result())) throw No{fmt::format("fragment {} does not fit registers", op->result()->name)};
+      if (op->kind == OpKind::Alloc && is_fragment(op->result()) && !l_.in_registers(op->result()))
+        throw No{fmt::format("fragment {} does not fit registers", op->result()->name)};
     for (const ir::Op* op : gemms_) {
       const auto& a = op->as<ir::GemmAttributes>();
       for (const ir::Value* v : {a.c.buffer, a.a.buffer})
-        if (is_fragment(v) && !(*l_.distribution_of(v) == wgmma_accumulator(extent_of(v, 0), extent_of(v, 1), groups_))) throw No{"conflicting layouts of products"};
+        if (is_fragment(v) && !(*l_.distribution_of(v) == wgmma_accumulator(extent_of(v, 0), extent_of(v, 1), groups_)))
+          throw No{"conflicting layouts of products"};
     }
   }
 
   /// Narrow fragments that only products read: packing them rounds, so storing them need not.
   void find_unrounded() {
     for (const ir::Op* op : l_.ops_) {
-      if (op->kind != OpKind::Alloc || !is_fragment(op->result()) || !is_storage_float(op->result()->type.dtype)) continue;
+      if (op->kind != OpKind::Alloc || !is_fragment(op->result()) || !is_storage_float(op->result()->type.dtype))
+        continue;
       bool others = false;
       for (const ir::Op* user : l_.ops_)
         if (user->regions.empty() && touched(*user).reads.contains(op->result())) others = true;
@@ -285,11 +307,15 @@ class HopperForm {
       return n;
     };
     for (const ir::Op* op : l_.ops_)
-      if (op->kind == OpKind::Copy && can_stage(*op)) staging_bytes_ = std::max(staging_bytes_, static_cast<int>(extent_of(op->as<ir::CopyAttributes>().src.buffer, 0) * extent_of(op->as<ir::CopyAttributes>().src.buffer, 1) * 2));
+      if (op->kind == OpKind::Copy && can_stage(*op))
+        staging_bytes_ =
+            std::max(staging_bytes_, static_cast<int>(extent_of(op->as<ir::CopyAttributes>().src.buffer, 0) *
+                                                      extent_of(op->as<ir::CopyAttributes>().src.buffer, 1) * 2));
     while (total() + staging_bytes_ > limit) {
       Ring* largest = nullptr;
       for (Ring& ring : rings_)
-        if (ring.stages > 2 && (!largest || ring.stages * ring.stage_bytes > largest->stages * largest->stage_bytes)) largest = &ring;
+        if (ring.stages > 2 && (!largest || ring.stages * ring.stage_bytes > largest->stages * largest->stage_bytes))
+          largest = &ring;
       if (largest) {
         --largest->stages;
       } else if (staging_bytes_ > 0) {
@@ -298,7 +324,8 @@ class HopperForm {
         throw No{fmt::format("{} bytes of stages", total())};
       }
     }
-    for (Ring& ring : rings_) ring.offset = l_.reserve_shared(int64_t{ring.stages} * ring.stage_bytes, 1024, l_.grid_.location);
+    for (Ring& ring : rings_)
+      ring.offset = l_.reserve_shared(int64_t{ring.stages} * ring.stage_bytes, 1024, l_.grid_.location);
     staging_ = l_.reserve_shared(staging_bytes_, 1024, l_.grid_.location);
     for (Ring& ring : rings_) ring.barriers = l_.reserve_shared(16 * ring.stages, 16, l_.grid_.location);
   }
@@ -320,8 +347,11 @@ class HopperForm {
       m.extents.push_back(runtime::combine(runtime::ExpressionOp::Max, {extent, one}));
       if (!inner) {
         // An axis of extent 1 may have any stride; the copy engine wants a multiple of 16.
-        const auto pitch = runtime::combine(runtime::ExpressionOp::Mul, {l_.arguments_.expression(strides[d]), runtime::constant(bytes(tensor->type.dtype))});
-        m.stride_bytes.push_back(runtime::combine(runtime::ExpressionOp::Select, {runtime::combine(runtime::ExpressionOp::Gt, {extent, one}), pitch, runtime::constant(16)}));
+        const auto pitch = runtime::combine(runtime::ExpressionOp::Mul, {l_.arguments_.expression(strides[d]),
+                                                                         runtime::constant(bytes(tensor->type.dtype))});
+        m.stride_bytes.push_back(runtime::combine(
+            runtime::ExpressionOp::Select,
+            {runtime::combine(runtime::ExpressionOp::Gt, {extent, one}), pitch, runtime::constant(16)}));
       }
       uint32_t box = 1;
       if (view.slices[d].keep) {
@@ -338,10 +368,12 @@ class HopperForm {
 
   void declare_maps() {
     for (Ring& ring : rings_)
-      for (Staged& t : ring.tiles) t.map = map_for(t.copy->as<ir::CopyAttributes>().src, t.rows, t.span / t.element, t.swizzle);
+      for (Staged& t : ring.tiles)
+        t.map = map_for(t.copy->as<ir::CopyAttributes>().src, t.rows, t.span / t.element, t.swizzle);
     if (staging_bytes_ == 0) return;
     for (const ir::Op* op : l_.ops_)
-      if (op->kind == OpKind::Copy && can_stage(*op)) store_maps_[op] = map_for(op->as<ir::CopyAttributes>().dst, 64, 64, Swizzle::B128);
+      if (op->kind == OpKind::Copy && can_stage(*op))
+        store_maps_[op] = map_for(op->as<ir::CopyAttributes>().dst, 64, 64, Swizzle::B128);
   }
 
   /// Coordinates of `view` for the copy engine, innermost first, moved by (rows, columns) inside the tile.
@@ -402,7 +434,8 @@ class HopperForm {
     b_.emit(Op::Barrier, {}, {0, 0});
     l_.bind_arguments();
     const Operand is_producer = b_.compare(Compare::Ge, Scalar::U32, thread_, groups_ * 128);
-    b_.if_then(is_producer, [&] { producer(); }, [&] { consumer(); });
+    b_.if_then(
+        is_producer, [&] { producer(); }, [&] { consumer(); });
   }
 
   bool is_product_loop() const {
@@ -411,8 +444,9 @@ class HopperForm {
     return false;
   }
 
-  // Every block of the grid in turn. Two-dimensional product grids go in groups of eight tile rows, rows fastest, so that a wave of
-  // blocks shares operands in L2; others take the first axis last to first (causal tiles grow with it), sixteen of the others at a time.
+  // Every block of the grid in turn. Two-dimensional product grids go in groups of eight tile rows, rows fastest, so
+  // that a wave of blocks shares operands in L2; others take the first axis last to first (causal tiles grow with it),
+  // sixteen of the others at a time.
   void for_blocks(const std::function<void()>& body) {
     const auto& g = l_.grid_.as<ir::GridAttributes>();
     const auto& arguments = l_.block_region().arguments;
@@ -462,7 +496,8 @@ class HopperForm {
     return false;
   }
 
-  /// Registers move from the producer's warpgroup to the consumers where the launch bounds alone (168 or 128) are too few.
+  /// Registers move from the producer's warpgroup to the consumers where the launch bounds alone (168 or 128) are too
+  /// few.
   void reallocate(bool is_producer) {
     if (!reallocates_) return;
     const int give = groups_ == 2 ? 24 : 32, take = groups_ == 2 ? 240 : 160;
@@ -492,7 +527,11 @@ class HopperForm {
       } else if ((op->kind == OpKind::For || op->kind == OpKind::Pipelined) && has_copies(*op)) {
         loop(*op, [&] { produce(*op->regions[0]); });
       } else if (op->kind == OpKind::If && has_copies(*op)) {
-        b_.if_then(l_.operand(op->operands[0]), [&] { produce(*op->regions[0]); }, [&] { if (op->regions.size() > 1) produce(*op->regions[1]); });
+        b_.if_then(
+            l_.operand(op->operands[0]), [&] { produce(*op->regions[0]); },
+            [&] {
+              if (op->regions.size() > 1) produce(*op->regions[1]);
+            });
       } else if (op->regions.empty() && !op->results.empty() && op->kind != OpKind::Alloc) {
         l_.scalar_op(*op);
       }
@@ -512,8 +551,10 @@ class HopperForm {
     }
     const Operand base = b_.add(Scalar::U32, stage_address(r), t.offset), barrier = full(r);
     for (int p = 0; p < t.panels(); ++p) {
-      std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, base, p * t.panel_bytes())), b_.param_address(t.map), b_.in_register(barrier)};
-      for (const Operand& x : coordinates(t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element)) in.push_back(x);
+      std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, base, p * t.panel_bytes())),
+                                 b_.param_address(t.map), b_.in_register(barrier)};
+      for (const Operand& x : coordinates(t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
+        in.push_back(x);
       b_.emit(Op::TmaLoad, {}, in);
     }
     if (i + 1 == r.tiles.size()) advance(r);
@@ -560,9 +601,12 @@ class HopperForm {
     l_.allocate_fragments();
     // The first warpgroup's first turn is free.
     if (groups_ > 1 && has_chain())
-      b_.if_then(b_.compare(Compare::Eq, Scalar::U32, group_, groups_ - 1), [&] { b_.emit(Op::BarrierArrive, {}, {kTurnBarrier, 256}); });
+      b_.if_then(b_.compare(Compare::Eq, Scalar::U32, group_, groups_ - 1), [&] {
+        b_.emit(Op::BarrierArrive, {}, {kTurnBarrier, 256});
+      });
     for_blocks([&] { consume(l_.block_region()); });
-    if (!store_maps_.empty()) b_.if_then(b_.compare(Compare::Eq, Scalar::U32, in_group_, 0), [&] { b_.emit(Op::BulkWait, {}, {}, {0, 0}); });
+    if (!store_maps_.empty())
+      b_.if_then(b_.compare(Compare::Eq, Scalar::U32, in_group_, 0), [&] { b_.emit(Op::BulkWait, {}, {}, {0, 0}); });
     l_.index_.pop();
   }
 
@@ -593,10 +637,16 @@ class HopperForm {
         product_loop(*op);
       } else if ((op->kind == OpKind::For || op->kind == OpKind::Pipelined) && has_products(*op)) {
         auto chain = op->kind == OpKind::Pipelined ? chain_of(*op) : std::nullopt;
-        if (chain) chained_loop(*op, *chain);
-        else loop(*op, [&] { consume(*op->regions[0]); });
+        if (chain)
+          chained_loop(*op, *chain);
+        else
+          loop(*op, [&] { consume(*op->regions[0]); });
       } else if (op->kind == OpKind::If && has_products(*op)) {
-        b_.if_then(l_.operand(op->operands[0]), [&] { consume(*op->regions[0]); }, [&] { if (op->regions.size() > 1) consume(*op->regions[1]); });
+        b_.if_then(
+            l_.operand(op->operands[0]), [&] { consume(*op->regions[0]); },
+            [&] {
+              if (op->regions.size() > 1) consume(*op->regions[1]);
+            });
       } else if (op->kind == OpKind::Copy && store_maps_.contains(op)) {
         store_tile(*op);
       } else {
@@ -619,8 +669,8 @@ class HopperForm {
   }
   void finish_products() { b_.emit(Op::WgmmaWait, {}, {}, {0}); }
 
-  /// A loop of nothing but accumulating products into tiles the loop does not otherwise touch: the wait for a step's products and the
-  /// release of its stage move into the next step.
+  /// A loop of nothing but accumulating products into tiles the loop does not otherwise touch: the wait for a step's
+  /// products and the release of its stage move into the next step.
   bool is_deferred(const ir::Op& op) const {
     bool any = false;
     for (const ir::Op* inner : op.regions[0]->ops) {
@@ -638,7 +688,8 @@ class HopperForm {
     }
     if (!any) return false;
     for (const Ring& r : rings_) {
-      if (r.home == op.regions[0]) return std::count_if(rings_.begin(), rings_.end(), [&](const Ring& x) { return x.home == op.regions[0]; }) == 1;
+      if (r.home == op.regions[0])
+        return std::count_if(rings_.begin(), rings_.end(), [&](const Ring& x) { return x.home == op.regions[0]; }) == 1;
     }
     return false;
   }
@@ -676,9 +727,11 @@ class HopperForm {
     const Ring* r = nullptr;
     const Staged& t = staged(v, &r);
     const Operand address = b_.add(Scalar::U32, stage_address(*r), t.offset);
-    const target::MatrixDescriptor d{0, along_k ? 16u : static_cast<uint32_t>(t.panel_bytes()), static_cast<uint32_t>(8 * t.span), t.swizzle};
+    const target::MatrixDescriptor d{0, along_k ? 16u : static_cast<uint32_t>(t.panel_bytes()),
+                                     static_cast<uint32_t>(8 * t.span), t.swizzle};
     const uint64_t bits = target::encode(d);
-    const Operand low = b_.bit_or(Scalar::B32, b_.shr(Scalar::U32, address, 4), static_cast<int64_t>(bits & 0xffffffff));
+    const Operand low =
+        b_.bit_or(Scalar::B32, b_.shr(Scalar::U32, address, 4), static_cast<int64_t>(bits & 0xffffffff));
     return {low, static_cast<int64_t>(bits >> 32)};
   }
 
@@ -696,8 +749,8 @@ class HopperForm {
     std::vector<const ir::Op*> early, late;  ///< what does not touch the second product's registers, and what does
   };
 
-  /// Splits the loop so that the second product of one iteration runs under the arithmetic of the next: legal when what touches its operand
-  /// and accumulator can wait until the others are done.
+  /// Splits the loop so that the second product of one iteration runs under the arithmetic of the next: legal when what
+  /// touches its operand and accumulator can wait until the others are done.
   std::optional<Chain> chain_of(const ir::Op& op) {
     if (!l_.options_.overlap_products) return std::nullopt;
     Chain c;
@@ -707,28 +760,40 @@ class HopperForm {
         if (has_products(*inner)) return std::nullopt;
         continue;
       }
-      if (!c.first) c.first = inner;
-      else if (!c.second) c.second = inner;
-      else return std::nullopt;
+      if (!c.first)
+        c.first = inner;
+      else if (!c.second)
+        c.second = inner;
+      else
+        return std::nullopt;
     }
     if (!c.second) return std::nullopt;
     const auto& one = c.first->as<ir::GemmAttributes>();
     const auto& two = c.second->as<ir::GemmAttributes>();
-    if (one.accumulate || !two.accumulate || !is_shared_tile(one.a.buffer) || !is_fragment(two.a.buffer) || one.c.buffer == two.a.buffer) return std::nullopt;
+    if (one.accumulate || !two.accumulate || !is_shared_tile(one.a.buffer) || !is_fragment(two.a.buffer) ||
+        one.c.buffer == two.a.buffer)
+      return std::nullopt;
     for (Ring& r : rings_) {
       if (r.home != &body) continue;
-      if (r.first_use == c.first && r.last_use == c.first) c.k = &r;
-      else if (r.first_use == c.second && r.last_use == c.second) c.v = &r;
-      else return std::nullopt;
+      if (r.first_use == c.first && r.last_use == c.first)
+        c.k = &r;
+      else if (r.first_use == c.second && r.last_use == c.second)
+        c.v = &r;
+      else
+        return std::nullopt;
     }
     if (!c.k || !c.v) return std::nullopt;
     const ir::Value *p = two.a.buffer, *o = two.c.buffer;
     int position = 0;
     for (const ir::Op* inner : body.ops) {
-      if (inner == c.first) position = 1;
-      else if (inner == c.second) position = 2;
-      else if (has_copies(*inner) || inner->kind == OpKind::Yield) continue;
-      else if (position == 2 || (position == 0 && inner->results.empty())) return std::nullopt;
+      if (inner == c.first)
+        position = 1;
+      else if (inner == c.second)
+        position = 2;
+      else if (has_copies(*inner) || inner->kind == OpKind::Yield)
+        continue;
+      else if (position == 2 || (position == 0 && inner->results.empty()))
+        return std::nullopt;
       else {
         const Touched t = touched(*inner);
         const bool is_late = t.reads.contains(p) || t.writes.contains(p) || t.reads.contains(o) || t.writes.contains(o);
@@ -781,10 +846,15 @@ class HopperForm {
   void chained_loop(const ir::Op& op, Chain& c) {
     const ir::Region& body = *op.regions[0];
     Operand count = 0;
-    if (op.kind == OpKind::Pipelined) count = l_.index_.value(op.as<ir::PipelinedAttributes>().count);
-    else count = l_.index_.value(op.as<ir::ForAttributes>().hi);
-    l_.fact("loop", "the second product of an iteration runs under the arithmetic of the next; warpgroups take turns", op.location);
-    packed_ = b_.regs(static_cast<int>(extent_of(c.second->as<ir::GemmAttributes>().a.buffer, 1) / 16 * (rows_ / groups_ / 64) * 4), Scalar::B32);
+    if (op.kind == OpKind::Pipelined)
+      count = l_.index_.value(op.as<ir::PipelinedAttributes>().count);
+    else
+      count = l_.index_.value(op.as<ir::ForAttributes>().hi);
+    l_.fact("loop", "the second product of an iteration runs under the arithmetic of the next; warpgroups take turns",
+            op.location);
+    packed_ = b_.regs(
+        static_cast<int>(extent_of(c.second->as<ir::GemmAttributes>().a.buffer, 1) / 16 * (rows_ / groups_ / 64) * 4),
+        Scalar::B32);
     const ir::Value* variable = body.arguments[0];
     const auto emit_all = [&](const std::vector<const ir::Op*>& ops) {
       for (const ir::Op* o : ops) l_.op(*o);
@@ -838,7 +908,8 @@ class HopperForm {
   }
   void pass_turn() {
     if (groups_ == 1) return;
-    const Operand next = b_.select(Scalar::B32, b_.compare(Compare::Eq, Scalar::U32, group_, groups_ - 1), 0, b_.add(Scalar::U32, group_, 1));
+    const Operand next = b_.select(Scalar::B32, b_.compare(Compare::Eq, Scalar::U32, group_, groups_ - 1), 0,
+                                   b_.add(Scalar::U32, group_, 1));
     b_.emit(Op::BarrierArrive, {}, {b_.in_register(b_.add(Scalar::U32, next, kTurnBarrier)), 256});
   }
 
@@ -851,9 +922,10 @@ class HopperForm {
     for (int k = 0; k < static_cast<int>(extent_of(a.a.buffer, 1)); k += 16)
       for (int site = 0; site < rows; site += 64)
         for (const auto& [dr, dk] : {std::pair{0, 0}, {8, 0}, {0, 8}, {8, 8}}) {
-          ir::thread::Inst& inst = b_.emit(Op::PackPair, {packed_[next++]},
-                                           {f.registers[static_cast<size_t>(f.distribution.find({site + dr, k + dk}))],
-                                            f.registers[static_cast<size_t>(f.distribution.find({site + dr, k + dk + 1}))]});
+          ir::thread::Inst& inst =
+              b_.emit(Op::PackPair, {packed_[next++]},
+                      {f.registers[static_cast<size_t>(f.distribution.find({site + dr, k + dk}))],
+                       f.registers[static_cast<size_t>(f.distribution.find({site + dr, k + dk + 1}))]});
           inst.type = pair;
         }
   }
@@ -892,12 +964,15 @@ class HopperForm {
           const size_t first = static_cast<size_t>((k / 16 * (rows / 64) + site / 64) * 4);
           for (size_t i = 0; i < 4; ++i) in.push_back(packed_[first + i]);
         } else {
-          in.push_back(b_.join(Scalar::B64, b_.add(Scalar::U32, da.first, step_offset(*ta, !a.transpose_a, k, site) / 16), da.second));
+          in.push_back(b_.join(
+              Scalar::B64, b_.add(Scalar::U32, da.first, step_offset(*ta, !a.transpose_a, k, site) / 16), da.second));
         }
-        in.push_back(b_.join(Scalar::B64, b_.add(Scalar::U32, b_low, step_offset(tb, a.transpose_b, k, 0) / 16), b_high));
+        in.push_back(
+            b_.join(Scalar::B64, b_.add(Scalar::U32, b_low, step_offset(tb, a.transpose_b, k, 0) / 16), b_high));
         const auto per_site = static_cast<std::ptrdiff_t>(n / 2);
         const auto begin = c.registers.begin() + site / 64 * per_site;
-        b_.emit(Op::Wgmma, std::vector<Reg>(begin, begin + per_site), in, {static_cast<int>(which), n, from_registers, a.transpose_a, !a.transpose_b});
+        b_.emit(Op::Wgmma, std::vector<Reg>(begin, begin + per_site), in,
+                {static_cast<int>(which), n, from_registers, a.transpose_a, !a.transpose_b});
       }
     b_.emit(Op::WgmmaCommit);
   }
@@ -921,15 +996,18 @@ class HopperForm {
     const Operand line = b_.mad(Scalar::U32, b_.mad(Scalar::U32, warp, 16, row), 128, mine);
     std::vector<Operand> chunk;
     for (int q = 0; q < 4; ++q) {
-      const Operand c = b_.bit_xor(Scalar::U32, b_.add(Scalar::U32, b_.div(Scalar::U32, lane_, 16), 2 * q), b_.bit_and(Scalar::U32, lane_, 7));
+      const Operand c = b_.bit_xor(Scalar::U32, b_.add(Scalar::U32, b_.div(Scalar::U32, lane_, 16), 2 * q),
+                                   b_.bit_and(Scalar::U32, lane_, 7));
       chunk.push_back(b_.mad(Scalar::U32, c, 16, line));
     }
     const auto per_site = static_cast<size_t>(n / 2);
     for (int site = 0; site < rows; site += 64)
       for (int column = 0; column < n; column += 16) {
         const size_t first = static_cast<size_t>(site / 64) * per_site + static_cast<size_t>(column / 2);
-        std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, chunk[static_cast<size_t>(column / 16 % 4)], (site / 64 * (n / 64) + column / 64) * 8192))};
-        for (size_t i = 0; i < 4; ++i) in.push_back(b_.pack_pair(pair, f.registers[first + 2 * i], f.registers[first + 2 * i + 1]));
+        std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, chunk[static_cast<size_t>(column / 16 % 4)],
+                                                         (site / 64 * (n / 64) + column / 64) * 8192))};
+        for (size_t i = 0; i < 4; ++i)
+          in.push_back(b_.pack_pair(pair, f.registers[first + 2 * i], f.registers[first + 2 * i + 1]));
         b_.emit(Op::StMatrix, {}, in, {4, 0});
       }
     b_.emit(Op::FenceAsync);
@@ -937,7 +1015,9 @@ class HopperForm {
     b_.if_then(leads, [&] {
       for (int site = 0; site < rows; site += 64)
         for (int column = 0; column < n; column += 64) {
-          std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, mine, (site / 64 * (n / 64) + column / 64) * 8192)), b_.param_address(store_maps_.at(&op))};
+          std::vector<Operand> in = {
+              b_.in_register(b_.add(Scalar::U32, mine, (site / 64 * (n / 64) + column / 64) * 8192)),
+              b_.param_address(store_maps_.at(&op))};
           for (const Operand& x : coordinates(a.dst, b_.mad(Scalar::U32, group_, rows, site), column)) in.push_back(x);
           b_.emit(Op::TmaStore, {}, in);
         }
@@ -956,8 +1036,14 @@ class HopperForm {
     launch_.threads = runtime::constant(b_.program().threads);
     launch_.shared_bytes = runtime::constant(l_.shared_bytes_);
     for (const Ring& r : rings_)
-      l_.fact("ring", fmt::format("{} tiles, {} stages of {} bytes, filled by the copy engine", r.tiles.size(), r.stages, r.stage_bytes), r.tiles[0].copy->location);
-    l_.fact("form", fmt::format("Hopper: persistent, 1 producer warp, {} consumer warpgroups, wgmma, {} shared bytes", groups_, l_.shared_bytes_), l_.grid_.location);
+      l_.fact("ring",
+              fmt::format("{} tiles, {} stages of {} bytes, filled by the copy engine", r.tiles.size(), r.stages,
+                          r.stage_bytes),
+              r.tiles[0].copy->location);
+    l_.fact("form",
+            fmt::format("Hopper: persistent, 1 producer warp, {} consumer warpgroups, wgmma, {} shared bytes", groups_,
+                        l_.shared_bytes_),
+            l_.grid_.location);
     return b_.finish();
   }
 

@@ -369,12 +369,15 @@ void Lowering::element_op(const ir::Op& o) {
     }
     case OpKind::Cast: {
       // Rounding is left to the reader when the only reader is a tile that rounds when it is packed.
-      bool is_left = parallel_ && is_storage_float(result->type.dtype) && register_type(type_of(0)) == Scalar::F32 && !unrounded_.empty();
+      bool is_left = parallel_ && is_storage_float(result->type.dtype) && register_type(type_of(0)) == Scalar::F32 &&
+                     !unrounded_.empty();
       if (is_left)
         for (const ir::Op* user : parallel_->regions[0]->ops)
           for (const ir::Value* v : user->operands)
-            if (v == result) is_left &= user->kind == OpKind::Store && unrounded_.contains(user->as<ir::AccessAttributes>().buffer);
-      return define(result, is_left ? operand(o.operands[0]) : cast(type_of(0), result->type.dtype, operand(o.operands[0])));
+            if (v == result)
+              is_left &= user->kind == OpKind::Store && unrounded_.contains(user->as<ir::AccessAttributes>().buffer);
+      return define(result,
+                    is_left ? operand(o.operands[0]) : cast(type_of(0), result->type.dtype, operand(o.operands[0])));
     }
     case OpKind::Fma:
       return define(result, b_.mad(register_type(result->type.dtype), operand(o.operands[0]), operand(o.operands[1]),

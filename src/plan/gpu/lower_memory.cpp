@@ -358,6 +358,72 @@ void Lowering::for_elements(const std::vector<int64_t>& extents, const Distribut
   });
 }
 
+// Neighbouring registers of `d` that are neighbours in memory, aligned, and inside or outside the tensor together: 1,
+// 2, 4 or 8.
+int Lowering::run_length(const ir::View& view, const Distribution& d) const {
+  const ir::Value* buffer = view.buffer;
+  const int position = tile_.tensor_position(buffer);
+  if (!options_.aligned || position < 0 || d.rank() == 0 || view.slices.empty() || !view.slices.back().keep) return 1;
+  const auto extent = buffer->type.shape.back().constant();
+  if (!extent || !arguments_.strides(position).back().is_constant(1)) return 1;
+  const auto last = static_cast<size_t>(d.rank()) - 1;
+  const ir::LinearForm start = ir::linear_form(view.slices.back().start);
+  for (int v = std::min(4, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
+    bool fits = *extent % v == 0 && start.constant % v == 0 && d.registers.size() % static_cast<size_t>(v) == 0 &&
+                d.shape[last] % v == 0;
+    for (const auto& term : start.terms) fits &= term.coefficient % v == 0;
+    for (const auto& digit : d.digits) fits &= digit.dim != static_cast<int>(last) || digit.stride % v == 0;
+    for (size_t r = 0; fits && r < d.registers.size(); ++r) {
+      std::vector<int> first = d.registers[r / static_cast<size_t>(v) * static_cast<size_t>(v)];
+      fits &= first[last] % v == 0;
+      first[last] += static_cast<int>(r % static_cast<size_t>(v));
+      fits &= first == d.registers[r];
+    }
+    if (fits) return v;
+  }
+  return 1;
+}
+
+/// Moves the registers of a fragment from or to a global tensor in vectors of `v`.
+void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob,
+                            int v) {
+  const ir::Value* buffer = view.buffer;
+  const DType dtype = buffer->type.dtype;
+  const Scalar type = memory_type(dtype);
+  const Operand owner = is_load ? Operand(1) : owns(f.distribution);
+  int skip = 0;
+  for_elements({}, &f.distribution, [&](const Coordinates& at, int r, Operand guard) {
+    if (skip-- > 0) return;
+    skip = v - 1;
+    const Coordinates where = view_coordinates(view, at);
+    const Operand exists = b_.logical_and(b_.logical_and(guard, owner), inside(buffer, where));
+    if (exists.is(0) && !is_load) return;
+    int immediate = 0;
+    const Operand address = global_address(tile_.tensor_position(buffer), where, immediate);
+    const Builder::Access access{Space::Global, immediate, is_load ? CacheHint::None : CacheHint::None,
+                                 exists.is_constant ? Reg{} : exists.reg};
+    if (!is_load) {
+      std::vector<Operand> raw;
+      for (int k = 0; k < v; ++k) {
+        Operand x = f.registers[static_cast<size_t>(r + k)];
+        if (register_type(tile->type.dtype) != register_type(dtype)) x = cast(tile->type.dtype, dtype, x);
+        raw.push_back(to_memory(dtype, x));
+      }
+      b_.store(type, address, raw, access);
+      return;
+    }
+    const std::vector<Reg> raw = b_.regs(v, type);
+    if (!exists.is_constant)
+      for (Reg w : raw) b_.assign(w, 0, type);
+    b_.load_into(raw, type, address, access);
+    for (int k = 0; k < v; ++k) {
+      const Operand x = identity_select(exists, dtype, from_memory(dtype, raw[static_cast<size_t>(k)]), oob);
+      b_.assign(f.registers[static_cast<size_t>(r + k)],
+                dtype == tile->type.dtype ? x : cast(dtype, tile->type.dtype, x));
+    }
+  });
+}
+
 void Lowering::fill(const ir::Op& o) {
   const auto& a = o.as<ir::FillAttributes>();
   const Operand x = operand(o.operands[0]);
@@ -385,7 +451,8 @@ void Lowering::copy(const ir::Op& o) {
   const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
   const auto from = fragments_.find(src), to = fragments_.find(dst);
   const bool bool_from = src->type.dtype == DType::Bool, bool_to = dst->type.dtype == DType::Bool;
-  const bool store_rounds = is_storage_float(dst->type.dtype) && register_type(src->type.dtype) == Scalar::F32 && !fragments_.contains(dst);
+  const bool store_rounds =
+      is_storage_float(dst->type.dtype) && register_type(src->type.dtype) == Scalar::F32 && !fragments_.contains(dst);
   const auto converted = [&](Operand x) {
     return store_rounds || unrounded_.contains(dst) ? x : cast(src->type.dtype, dst->type.dtype, x);
   };
@@ -416,6 +483,14 @@ void Lowering::copy(const ir::Op& o) {
     shared_.erase(src);
     fragments_[src] = std::move(f);
     return;
+  }
+  if (from != fragments_.end() && !bool_from && !bool_to) {
+    if (const int v = run_length(a.dst, from->second.distribution); v > 1)
+      return copy_vectors(a.dst, from->second, src, false, 0, v);
+  }
+  if (to != fragments_.end() && !bool_from && !bool_to) {
+    if (const int v = run_length(a.src, to->second.distribution); v > 1)
+      return copy_vectors(a.src, to->second, dst, true, oob, v);
   }
   if (from != fragments_.end()) {
     const Operand owner = owns(from->second.distribution);

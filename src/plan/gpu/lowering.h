@@ -139,6 +139,8 @@ class Lowering {
                     const std::function<void(const Coordinates&, int, Operand)>& body);
   std::vector<int64_t> static_extents(const ir::View& view, const Location& location);
   bool is_whole(const ir::View& view) const;
+  int run_length(const ir::View& view, const Distribution& d) const;
+  void copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob, int v);
   Operand combine(ir::ReduceKind kind, DType dtype, Operand a, Operand b);
   Operand reduce_input(ir::ReduceKind kind, DType dtype, Operand x);
   Operand identity(ir::ReduceKind kind, DType dtype);
