@@ -49,8 +49,8 @@ inline int export_plan(int count, char** words) {
       arch = value;
     else if (key == "off" && value == "hopper")
       options.hopper = false;
-    else if (key == "off" && value == "overlap")
-      options.overlap_products = false;
+    else if (key == "on" && value == "overlap")
+      options.overlap_products = true;
     else if (key.starts_with("dim:"))
       configuration.dims[key.substr(4)] = std::stoll(value);
     else if (const auto v = lang::parse_param_value(value))

@@ -31,8 +31,8 @@ struct Options {
   bool tensor_cores = true;  ///< mma.sync and wgmma
   bool hopper = true;        ///< the copy engine, wgmma and roles, where the target has them
   bool async_copies = true;  ///< cp.async
-  bool overlap_products =
-      true;             ///< Hopper: the next product with registers as operand runs under the current one's arithmetic
+  /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver as assembler.
+  bool overlap_products = false;
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };
 

@@ -11,7 +11,9 @@ void KernelOptions::add_to(CLI::App& app) {
   app.add_option("--kernel", kernel, "Which kernel of the file (needed when it has several)");
   app.add_option("--dim", dims, "Sizes: M=1000,N=777 (else from --in files, else the kernel's example)");
   app.add_option("--param", params, "Parameters: block_M=64,T=f16");
-  app.add_option("--target", target, "cpu, or a level: cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4")
+  app.add_option("--target", target,
+                 "cpu, or a level: cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4; cuda (this machine's GPU), or an "
+                 "architecture: cuda:sm_80, cuda:sm_90a")
       ->capture_default_str();
 }
 
@@ -48,6 +50,7 @@ Result<int64_t> parse_size(const std::string& name, const std::string& text) {
 
 Result<driver::KernelRequest> KernelOptions::request() const {
   driver::KernelRequest out{.path = file, .kernel = kernel};
+  if (is_cuda()) out.target = lang::Target::Cuda;
   auto sizes = parse_assignments(dims, "--dim");
   if (!sizes) return std::unexpected(sizes.error());
   for (const auto& [name, text] : *sizes) {
@@ -59,6 +62,10 @@ Result<driver::KernelRequest> KernelOptions::request() const {
   if (!settings) return std::unexpected(settings.error());
   out.params = std::move(*settings);
   return out;
+}
+
+std::optional<tilewright::target::Gpu> KernelOptions::gpu() const {
+  return target.starts_with("cuda:") ? tilewright::target::parse_gpu(target.substr(5)) : std::nullopt;
 }
 
 Result<tilewright::target::Cpu> KernelOptions::cpu() const {

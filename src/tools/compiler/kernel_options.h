@@ -3,12 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
 #include "driver/program.h"
 #include "target/cpu.h"
+#include "target/gpu.h"
 
 namespace tilewright::tools {
 
@@ -22,6 +24,9 @@ struct KernelOptions {
   void add_to(CLI::App& app);
   Result<driver::KernelRequest> request() const;
   Result<tilewright::target::Cpu> cpu() const;
+  bool is_cuda() const { return target == "cuda" || target.starts_with("cuda:"); }
+  /// The GPU of `cuda:sm_90a`; plain `cuda` and `cuda:0` name a device and give nothing here.
+  std::optional<tilewright::target::Gpu> gpu() const;
 };
 
 /// "A=a.npy" and comma-separated lists of such; E1804 names the piece that is not NAME=VALUE.

@@ -9,6 +9,8 @@
 
 #include "driver/check.h"
 #include "driver/compile.h"
+#include "driver/cuda_call.h"
+#include "driver/cuda_compile.h"
 #include "tools/command.h"
 #include "tools/compiler/kernel_options.h"
 
@@ -129,7 +131,8 @@ void print_report(const RunReport& report, const RunOptions& options) {
     fmt::print("  loaded from the cache in {:.2f} ms\n", t.cache_ms);
   } else {
     fmt::print(
-        "  compiled in {:.1f} ms (plan {:.1f}, LLVM IR {:.1f}, optimise {:.1f}, emit {:.1f}; opening LLVM {:.1f} "
+        "  compiled in {:.1f} ms (plan {:.1f}, LLVM IR or PTX {:.1f}, optimise {:.1f}, emit {:.1f}; opening LLVM "
+        "{:.1f} "
         "apart)\n",
         t.total_ms(), t.plan_ms, t.lower_ms, t.optimise_ms, t.emit_ms, t.open_module_ms);
   }
@@ -268,6 +271,51 @@ Result<driver::Program> prepare(const RunOptions& options, driver::ArrayOptions&
   return std::move(*first);
 }
 
+template <typename F>
+Status timed(double& ms, F&& call) {
+  const auto start = std::chrono::steady_clock::now();
+  Status status = call();
+  ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return status;
+}
+
+Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::Program& program,
+                                       driver::Arrays& arrays, double& ms) {
+  auto cpu = options.kernel.cpu();
+  if (!cpu) return std::unexpected(cpu.error());
+  auto compilation = driver::compile(program.kernel, {.cpu = *cpu});
+  if (!compilation) return compilation;
+  const auto device = runtime::open_cpu({.threads = options.threads});
+  auto loaded = driver::LoadedKernel::load(*device, compilation->artefact);
+  if (!loaded) return std::unexpected(loaded.error());
+  if (Status ran = timed(ms, [&] { return loaded->run(program.kernel, arrays); }); !ran)
+    return std::unexpected(ran.error());
+  return compilation;
+}
+
+Result<driver::Compilation> run_on_cuda(const RunOptions& options, const driver::Program& program,
+                                        driver::Arrays& arrays, double& ms) {
+  const std::string& target = options.kernel.target;
+  const bool names_device = target.size() == 6 && target.starts_with("cuda:") && std::isdigit(target[5]);
+  if (target != "cuda" && !names_device && !options.kernel.gpu()) {
+    return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
+                "targets are cuda, cuda:0 (a device of this machine), cuda:sm_80, cuda:sm_90a");
+  }
+  auto device = cuda::Device::open(names_device ? target[5] - '0' : 0);
+  if (!device) return std::unexpected(device.error());
+  auto gpu = driver::gpu_facts(*device);
+  if (!gpu) return std::unexpected(gpu.error());
+  if (const auto named = options.kernel.gpu()) *gpu = *named;
+  auto compilation =
+      driver::compile_cuda(program.kernel, {.gpu = *gpu, .plan = {.aligned = driver::is_aligned_class(arrays)}});
+  if (!compilation) return compilation;
+  auto loaded = driver::CudaKernel::load(*device, compilation->artefact);
+  if (!loaded) return std::unexpected(loaded.error());
+  if (Status ran = timed(ms, [&] { return loaded->run(program.kernel, arrays); }); !ran)
+    return std::unexpected(ran.error());
+  return compilation;
+}
+
 Result<ExitCode> run(const RunOptions& options) {
   driver::ArrayOptions array_options;
   ExitCode exit = ExitCode::Ok;
@@ -278,20 +326,15 @@ Result<ExitCode> run(const RunOptions& options) {
     return exit_code(diagnostic);
   };
   if (Status known = check_input_names(program->kernel, array_options); !known) return std::unexpected(known.error());
-  auto cpu = options.kernel.cpu();
-  if (!cpu) return std::unexpected(cpu.error());
   auto arrays = driver::make_arrays(program->kernel, array_options);
   if (!arrays) return in_source(arrays.error());
-  auto compilation = driver::compile(program->kernel, {.cpu = *cpu});
-  if (!compilation) return in_source(compilation.error());
-  const auto device = runtime::open_cpu({.threads = options.threads});
-  auto loaded = driver::LoadedKernel::load(*device, compilation->artefact);
-  if (!loaded) return in_source(loaded.error());
   const driver::Arrays inputs = options.check ? *arrays : driver::Arrays{};
-  const auto start = std::chrono::steady_clock::now();
-  if (Status ran = loaded->run(program->kernel, *arrays); !ran) return in_source(ran.error());
+  double run_ms = 0;
+  auto compilation = options.kernel.is_cuda() ? run_on_cuda(options, *program, *arrays, run_ms)
+                                              : run_on_cpu(options, *program, *arrays, run_ms);
+  if (!compilation) return in_source(compilation.error());
   RunReport report{.program = *program, .compilation = std::move(*compilation), .arrays = std::move(*arrays)};
-  report.run_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.run_ms = run_ms;
   if (options.check) {
     auto check = driver::check_results(program->kernel, inputs, report.arrays);
     if (!check) return in_source(check.error());
@@ -325,6 +368,7 @@ Run add_run(CLI::App& app, Session&) {
       "Examples:\n"
       "  tilewright run kernels/matmul.tile --check\n"
       "  tilewright run kernels/softmax.tile --dim M=1000,N=777 --explain\n"
+      "  tilewright run kernels/matmul_relu.tile --target cuda --param T=bf16 --check\n"
       "  tilewright run my.tile --in A=a.npy,B=b.npy --out C=c.npy --expect C=want.npy\n"
       "Exit code 0: ran (and passed) · 2: the input is wrong · 3: a wrong result or a finding of --check");
   return [options] { return run(*options); };

@@ -1,0 +1,72 @@
+#include "driver/cuda_compile.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "codegen/cuda/assemble.h"
+#include "codegen/cuda/emit_ptx.h"
+#include "ir/printer.h"
+
+namespace tilewright::driver {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The assembler of this process, or why there is none.
+const Result<codegen::Assembler>& assembler() {
+  static const Result<codegen::Assembler> opened = codegen::Assembler::open();
+  return opened;
+}
+
+void report_resources(Compilation& out, const codegen::Resources& r) {
+  out.facts.push_back(
+      {"registers", fmt::format("{} a thread, {} bytes of stack (spills)", r.registers, r.stack_bytes), {}});
+  for (const std::string& w : r.warnings) out.facts.push_back({"assembler", w, {}});
+}
+
+}  // namespace
+
+Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options) {
+  Compilation out;
+  const double start = now_ms();
+  auto plan = plan::gpu::plan(tile, options.gpu, options.plan);
+  if (!plan) return std::unexpected(plan.error());
+  for (auto& f : plan->facts) out.facts.push_back({std::move(f.what), std::move(f.why), std::move(f.location)});
+  out.times.plan_ms = now_ms() - start;
+  auto ptx = codegen::emit_ptx(plan->programs, {.architecture = options.gpu.architecture});
+  if (!ptx) return std::unexpected(ptx.error());
+  out.times.lower_ms = now_ms() - start - out.times.plan_ms;
+  bool whole_program = false;
+  for (const auto& program : plan->programs) whole_program |= program.whole_program;
+  runtime::CodeKind kind = runtime::CodeKind::Ptx;
+  std::string code = *ptx;
+  if (!assembler()) {
+    out.facts.push_back({"machine code", "by the driver when loaded: " + assembler().error().message, {}});
+  } else if (whole_program && !options.want_stages) {
+    out.facts.push_back(
+        {"machine code", "by the driver when loaded: only it reallocates registers between warpgroups", {}});
+  } else {
+    const double before = now_ms();
+    auto cubin = assembler()->assemble(*ptx, options.gpu.name);
+    if (!cubin) return std::unexpected(cubin.error());
+    out.times.emit_ms = now_ms() - before;
+    report_resources(out, cubin->resources);
+    if (!whole_program) {
+      kind = runtime::CodeKind::Cubin;
+      code = cubin->image;
+    }
+    if (options.want_stages) out.stages.push_back({"cubin", cubin->image});
+  }
+  if (options.want_stages) {
+    std::string thread;
+    for (const auto& program : plan->programs) thread += ir::thread::to_text(program) + "\n";
+    out.stages.insert(out.stages.begin(), {{"tile", ir::to_text(tile)}, {"thread", std::move(thread)}, {"ptx", *ptx}});
+  }
+  out.artefact = {.recipe = std::move(plan->recipe), .kind = kind, .code = std::move(code)};
+  return out;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,22 @@
+// One tile kernel to an artefact for an NVIDIA GPU: plan, PTX, machine code. Needs no GPU for a named architecture.
+//
+// Guarantees: the artefact holds a cubin when nvJitLink is there and honours all the program asks for, else PTX for the
+// driver to assemble (it does so in either case where registers are reallocated between warpgroups). Spills and
+// serialised products are facts with numbers. Does not do: run anything (cuda_call.h).
+#pragma once
+
+#include "driver/compile.h"
+#include "plan/gpu/plan.h"
+#include "target/gpu.h"
+
+namespace tilewright::driver {
+
+struct CudaCompileOptions {
+  target::Gpu gpu;
+  plan::gpu::Options plan;
+  bool want_stages = false;  ///< tile, thread, ptx and (when there is an assembler) cubin
+};
+
+Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options);
+
+}  // namespace tilewright::driver
