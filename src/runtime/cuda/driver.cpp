@@ -12,7 +12,7 @@ Result<Driver> load() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     return fail(DiagnosticCode::E3051, "no CUDA driver on this machine: libcuda.so.1 cannot be opened",
-                "use --device cpu, or install an NVIDIA driver");
+                "use --target cpu, or install an NVIDIA driver");
   }
   Driver driver;
   const char* missing = nullptr;
@@ -35,7 +35,7 @@ Result<Driver> load() {
     const char* text = nullptr;
     driver.error_string(result, &text);
     return fail(DiagnosticCode::E3051, fmt::format("the CUDA driver cannot be used: {}", text ? text : "cuInit failed"),
-                "use --device cpu");
+                "use --target cpu");
   }
   return driver;
 }
