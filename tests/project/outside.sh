@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: outside.sh find_package|fetch_content <source> <build>
 # Builds tests/project/outside against the installed run-time library, or with Tilewright's sources as a part of it, and
-# runs its two programs.
+# runs its programs; with the command installed also a kernel that CMake compiled ahead of time.
 set -euo pipefail
 way=$1 source=$2 build=$3
 work=$(mktemp -d)
@@ -9,6 +9,9 @@ trap 'rm -rf "$work"' EXIT
 arguments=(-DWAY="$way" -DTILEWRIGHT_SOURCE="$source")
 if [ "$way" = find_package ]; then
   cmake --install "$build" --component Runtime --prefix "$work/first" >/dev/null
+  if [ -x "$build/bin/tilewright" ] && [ -e "$build/lib/libtilewright-jit.so" ] && [ -e "$build/lib/libtilewright.so" ]; then
+    cmake --install "$build" --component Command --prefix "$work/first" >/dev/null
+  fi
   mv "$work/first" "$work/moved"  # an installation is relocatable
   arguments+=(-DCMAKE_PREFIX_PATH="$work/moved")
 fi
@@ -17,6 +20,13 @@ cmake --build "$work/build" -j2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; 
 for program in shared_c static_c shared_cpp; do
   "$work/build/$program"
 done
+if [ -x "$work/build/kernel" ]; then
+  "$work/build/kernel"
+  if ldd "$work/build/kernel" | grep -E 'LLVM|libtilewright\.|jit'; then
+    echo "a kernel built ahead of time must not need the compiler"
+    exit 1
+  fi
+fi
 if ldd "$work/build/static_c" | grep -E 'tilewright|LLVM'; then
   echo "static_c must not need a library of ours"
   exit 1
