@@ -4,12 +4,23 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 
 namespace tilewright::driver {
 namespace {
 
+/// The text of a file that could not be parsed, for the caret line; empty when it cannot be read.
+std::string text_of(const Location& location) {
+  if (!location.is_known() || !location.file) return {};
+  std::ifstream file(*location.file, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 std::unexpected<ProgramError> refuse(const lang::Source* source, Diagnostic diagnostic) {
-  std::string text = source ? source->render(diagnostic) : render(diagnostic);
+  std::string text = source ? source->render(diagnostic) : render(diagnostic, text_of(diagnostic.location));
   return std::unexpected(ProgramError{std::move(diagnostic), std::move(text)});
 }
 
