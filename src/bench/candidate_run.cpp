@@ -317,9 +317,28 @@ class CandidateRun {
       Cell cell = cell_like(base(), row.stage);
       cell.reason = row.reason;
       cell.how_to_run = row.how;
+      if (row.stage == Stage::Model) fill_model(cell);
       if (auto ok = record(std::move(cell)); !ok) return ok;
     }
     return {};
+  }
+
+  /// The whole model, where there is one to ask and the candidate was right and timed.
+  void fill_model(Cell& cell) {
+    if (!context_.options.measure_model || !outcome_.value(Stage::Warm)) return;
+    begin("inside a model", 8000);
+    const Cell measured = context_.options.measure_model(key(cell), spelling_);
+    cell.state = measured.state;
+    cell.reason = measured.reason;
+    cell.how_to_run = measured.how_to_run;
+    cell.value = measured.value;
+    cell.unit = measured.unit;
+    cell.ci = measured.ci;
+    cell.n = measured.n;
+    cell.procs = measured.procs;
+    cell.stop_reason = measured.stop_reason;
+    cell.samples = measured.samples;
+    if (!measured.detail.empty()) cell.detail["model"] = measured.detail;
   }
 
   Status ratio_stage(const Outcome* best) {

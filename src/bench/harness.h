@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct BenchOptions {
   bool resume = false;
   bool show_progress = true;
   int64_t timeout_ms = 120'000;  ///< of one silent step of a child
+  /// Measures model_ms of a candidate (its spelling) that passed the check and was timed; empty: not-run.
+  std::function<Cell(const CellKey&, const std::string&)> measure_model;
 };
 
 /// One candidate or reference on one workload, as it stands after the run.

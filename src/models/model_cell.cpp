@@ -83,7 +83,10 @@ bench::Cell measure_model_cell(const ModelCellRequest& request) {
   const std::string operation(bench::info(workload->operation).name);
   const SwapOptions swap{operation, request.make, request.open, true};
   auto comparison = compare_models(*decoder, **library, swap, {shape, request.rounds, request.seed, {}});
-  if (!comparison) return bench::failed(key, comparison.error().message);
+  if (!comparison) {
+    const bool refused = comparison.error().code == DiagnosticCode::E3201;
+    return refused ? not_run(comparison.error().message) : bench::failed(key, comparison.error().message);
+  }
   bench::Cell cell = bench::not_run(key, "");
   cell.how_to_run.clear();
   fill(*comparison, cell);

@@ -8,6 +8,7 @@
 #include "bench/harness.h"
 #include "bench/record/table_csv.h"
 #include "bench/screen_table.h"
+#include "models/model_cell.h"
 #include "tools/command.h"
 #include "tools/workload_options.h"
 
@@ -22,6 +23,7 @@ struct Options {
   std::string out = "out";
   std::string config = "{}";
   std::string markdown_file;
+  std::string model = "tiny";
   int64_t timeout_s = 120;
   bool resume = false;
   bool json = false;
@@ -57,6 +59,14 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Session&
   out.resume = options.resume;
   out.show_progress = !options.no_progress;
   out.timeout_ms = options.timeout_s * 1000;
+  if (options.model == "none") return out;
+  out.measure_model = [&session, model = options.model, threads = out.threads, seed = out.seed](
+                          const bench::CellKey& key, const std::string& spelling) {
+    models::ModelCellRequest request{key, model, threads, 20, seed, 0, {}, {}, session.workers.python};
+    request.make = [&session, spelling] { return session.kinds.make(spelling); };
+    request.open.threads = threads;
+    return models::measure_model_cell(request);
+  };
   return out;
 }
 
@@ -107,6 +117,9 @@ Run add_bench(CLI::App& app, Session& session) {
   app.add_flag("--no-reference", options->no_references, "compare with the float64 oracle only");
   app.add_option("--budget", options->budget, "quick (a look), ci, or full (for a decision)")->capture_default_str();
   app.add_option("--config", options->config, "tuning parameters of the candidates, as JSON")->capture_default_str();
+  app.add_option("--model", options->model,
+                 "model_ms: tiny or 125m where it calls this operator at this shape; none to skip")
+      ->capture_default_str();
   app.add_option("--out", options->out, "folder of the records")->capture_default_str();
   app.add_option("--timeout-s", options->timeout_s, "longest silence of a candidate before it is killed")
       ->check(CLI::Range(1, 86400))
