@@ -78,7 +78,6 @@ std::shared_ptr<const std::string> KernelCache::read_disk(const Key128& key) {
   if (was_damaged) {
     Diagnostic diagnostic;
     diagnostic.code = DiagnosticCode::E3103;
-    diagnostic.severity = Severity::Warning;
     diagnostic.message =
         fmt::format("the cache entry {} was damaged: set aside in {} and made anew", to_hex(key), folder_->path());
     note(std::move(diagnostic));
@@ -141,6 +140,7 @@ std::vector<Diagnostic> KernelCache::notices() const {
 
 void KernelCache::note(Diagnostic diagnostic) {
   constexpr size_t kMost = 32;
+  diagnostic.severity = Severity::Warning;  // everything works without the disk
   const std::lock_guard lock(mutex_);
   const bool is_known =
       std::ranges::any_of(notices_, [&](const Diagnostic& known) { return known.message == diagnostic.message; });

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cache/kernel_cache.h"
 #include "driver/check.h"
 #include "driver/compile.h"
 #include "driver/cuda_call.h"
@@ -283,7 +284,10 @@ Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::
                                        driver::Arrays& arrays, double& ms) {
   auto cpu = options.kernel.cpu();
   if (!cpu) return std::unexpected(cpu.error());
-  auto compilation = driver::compile(program.kernel, {.cpu = *cpu});
+  cache::KernelCache cache;
+  // Why something was chosen is known only while it is compiled.
+  auto compilation = driver::compile(program.kernel, {.cpu = *cpu, .cache = options.explain ? nullptr : &cache});
+  for (const Diagnostic& notice : cache.notices()) fmt::print(stderr, "{}", render(notice));
   if (!compilation) return compilation;
   const auto device = runtime::open_cpu({.threads = options.threads});
   auto loaded = driver::LoadedKernel::load(*device, compilation->artefact);
