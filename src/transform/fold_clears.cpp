@@ -40,7 +40,9 @@ bool fold(ir::Region& region, PassContext& context) {
     while (next < region.ops.size() && !mentions(*region.ops[next], dst.buffer)) ++next;
     if (next == region.ops.size() || region.ops[next]->kind != OpKind::Gemm) continue;
     auto& g = region.ops[next]->as<ir::GemmAttributes>();
-    if (g.c.buffer != dst.buffer || !is_whole(g.c) || !g.accumulate || g.a.buffer == dst.buffer || g.b.buffer == dst.buffer) continue;
+    if (g.c.buffer != dst.buffer || !is_whole(g.c) || !g.accumulate || g.a.buffer == dst.buffer ||
+        g.b.buffer == dst.buffer)
+      continue;
     g.accumulate = false;
     region.ops.erase(region.ops.begin() + static_cast<std::ptrdiff_t>(i--));
     changed = true;

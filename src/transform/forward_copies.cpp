@@ -18,7 +18,8 @@ bool is_whole(const View& v) {
 
 class Forwarding {
  public:
-  Forwarding(ir::Kernel& kernel, PassContext& context) : kernel_(kernel), context_(context), uses_(buffer_uses(*kernel.body)) {}
+  Forwarding(ir::Kernel& kernel, PassContext& context)
+      : kernel_(kernel), context_(context), uses_(buffer_uses(*kernel.body)) {}
 
   bool run() {
     bool changed = false;
@@ -42,7 +43,8 @@ class Forwarding {
         copies.push_back(op);
       } else if (op->kind == OpKind::Gemm) {
         const auto& g = op->as<ir::GemmAttributes>();
-        if (g.c.buffer == tile || (g.a.buffer == tile && !is_whole(g.a)) || (g.b.buffer == tile && !is_whole(g.b))) return false;
+        if (g.c.buffer == tile || (g.a.buffer == tile && !is_whole(g.a)) || (g.b.buffer == tile && !is_whole(g.b)))
+          return false;
         const Op* copy = copy_before(*op, tile);
         if (!copy) return false;
         readers.emplace_back(op, copy);
@@ -57,7 +59,9 @@ class Forwarding {
       if (g.a.buffer == tile) g.a = source;
       if (g.b.buffer == tile) g.b = source;
       if (context_.options.plant.is("forward_copies", 1)) g.b.slices[0].start = kernel_.indices().constant(0);
-      context_.notes.push_back({"forward_copies", "gemm reads " + source.buffer->name + " instead of the tile " + tile->name, gemm->location});
+      context_.notes.push_back({"forward_copies",
+                                "gemm reads " + source.buffer->name + " instead of the tile " + tile->name,
+                                gemm->location});
     }
     for_each_region(*kernel_.body, [&](ir::Region& r) {
       std::erase_if(r.ops, [&](const Op* op) { return std::ranges::find(copies, op) != copies.end(); });
@@ -71,7 +75,8 @@ class Forwarding {
     if (a.src.buffer->type.dtype != tile->type.dtype || a.src.extents() != tile->type.shape) return false;
     const int position = kernel_.tensor_position(a.src.buffer);
     if (position < 0 || kernel_.tensors[static_cast<size_t>(position)].direction != ir::Direction::In) return false;
-    return std::ranges::none_of(kernel_.aliases, [&](const auto& pair) { return pair.first == position || pair.second == position; });
+    return std::ranges::none_of(kernel_.aliases,
+                                [&](const auto& pair) { return pair.first == position || pair.second == position; });
   }
 
   /// The copy that wrote the tile last before `gemm`, in the gemm's own region.

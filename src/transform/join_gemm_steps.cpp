@@ -75,7 +75,8 @@ bool join(ir::Region& region, PassContext& context) {
     const auto b = stretched(g.b, g.transpose_b ? 1 : 0, variable, count);
     if (!a || !b) continue;
     g.a = *a, g.b = *b;
-    context.notes.push_back({"join_gemm_steps", "all steps of the loop are one gemm; cache blocks replace block_K", gemm->location});
+    context.notes.push_back(
+        {"join_gemm_steps", "all steps of the loop are one gemm; cache blocks replace block_K", gemm->location});
     op = gemm;
     changed = true;
   }

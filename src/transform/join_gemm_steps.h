@@ -1,7 +1,8 @@
 // join_gemm_steps (tile -> tile)
 //
 //   pipelined {count = %n} (%k) {
-//     gemm {a = %A[%y * 64 :+ 64, %k * 32 :+ 32], b = %B[…], c = %acc}     =>  gemm {a = %A[%y * 64 :+ 64, 0 :+ %n * 32], …}
+//     gemm {a = %A[%y * 64 :+ 64, %k * 32 :+ 32], b = %B[…], c = %acc}     =>  gemm {a = %A[%y * 64 :+ 64, 0 :+ %n *
+//     32], …}
 //   }
 //
 // A loop whose body is one accumulating gemm, whose operands move along the depth by exactly their extent, becomes one

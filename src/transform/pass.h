@@ -1,7 +1,7 @@
 // Target-neutral passes over tile kernels, and the one place that runs them.
 //
-// A pass is a function from a kernel (tile phase, in place) to whether it changed anything; passes.def lists them in the
-// order they run, with the reason for the order. The runner disables, checks and reports; passes do not.
+// A pass is a function from a kernel (tile phase, in place) to whether it changed anything; passes.def lists them in
+// the order they run, with the reason for the order. The runner disables, checks and reports; passes do not.
 #pragma once
 
 #include <functional>

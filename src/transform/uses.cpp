@@ -41,8 +41,10 @@ struct ValueCollector {
 
 bool sweep(ir::Region& region, const std::unordered_set<const ir::Value*>& used) {
   const auto is_dead = [&](const ir::Op* op) {
-    const bool removable = op->kind == ir::OpKind::Alloc || (ir::info(op->kind).traits & ir::kPure && op->kind != ir::OpKind::Assume);
-    return removable && op->result() && std::ranges::none_of(op->results, [&](const ir::Value* v) { return used.contains(v); });
+    const bool removable =
+        op->kind == ir::OpKind::Alloc || (ir::info(op->kind).traits & ir::kPure && op->kind != ir::OpKind::Assume);
+    return removable && op->result() &&
+           std::ranges::none_of(op->results, [&](const ir::Value* v) { return used.contains(v); });
   };
   bool changed = std::erase_if(region.ops, is_dead) > 0;
   for (ir::Op* op : region.ops) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/OptBisect.h>
@@ -87,6 +88,14 @@ void bind_block_indices(Lowering& lowering, llvm::IRBuilder<>& b, const ir::Regi
   }
 }
 
+bool has_streaming_store(const ir::Region& region) {
+  bool found = false;
+  for_each_op(region, [&](ir::Op& op) {
+    found |= op.kind == ir::OpKind::VectorStore && op.as<ir::MemoryAttributes>().streaming;
+  });
+  return found;
+}
+
 /// for (block = first; block < last; ++block) body
 Status lower_func(const ir::Kernel& kernel, const ir::Op& func, llvm::Function* function) {
   llvm::LLVMContext& context = function->getContext();
@@ -122,6 +131,8 @@ Status lower_func(const ir::Kernel& kernel, const ir::Op& func, llvm::Function* 
   block->addIncoming(advanced, next);
   b.CreateCondBr(b.CreateICmpSLT(advanced, last), body, exit);
   b.SetInsertPoint(exit);
+  // Streaming stores are ordered before whatever tells other threads that the blocks are done.
+  if (has_streaming_store(region)) b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b.CreateRet(b.getInt32(0));
   lowering.close_scope();
   return {};

@@ -69,6 +69,7 @@ class Lowering {
   llvm::Value* lower_constant(const ir::Op& op);
   llvm::Value* lower_load(const ir::Op& op);
   void lower_store(const ir::Op& op);
+  void store_streaming(llvm::Value* x, llvm::Value* target, llvm::Align align);
   llvm::Value* lower_gather(const ir::Op& op);
   void lower_scatter(const ir::Op& op);
   llvm::Value* lower_lanes_reduction(ir::ReduceKind kind, DType dtype, llvm::Value* x);

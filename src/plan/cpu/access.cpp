@@ -229,8 +229,22 @@ Address Lowering::address(const Placement& place, const std::vector<Index>& at) 
   return out;
 }
 
+namespace {
+
+std::pair<const Value*, std::vector<const ir::IndexNode*>> element_key(const Placement& place,
+                                                                       const std::vector<Index>& at) {
+  std::vector<const ir::IndexNode*> nodes;
+  for (Index i : at) nodes.push_back(i.node());
+  return {place.pointer, std::move(nodes)};
+}
+
+}  // namespace
+
 /// `raw`: the storage bits, not widened.
 Value* Lowering::load(const Placement& place, const std::vector<Index>& at, Value* oob, bool raw) {
+  if (forwards_) {
+    if (const auto found = forwarded_.find(element_key(place, at)); found != forwarded_.end()) return found->second;
+  }
   const Address a = address(place, at);
   const DType storage = raw ? raw_type(place.storage) : place.storage;
   const DType result = raw ? storage : compute_type(place.storage);
@@ -251,7 +265,15 @@ Value* Lowering::load(const Placement& place, const std::vector<Index>& at, Valu
 void Lowering::store(const Placement& place, const std::vector<Index>& at, Value* v, bool raw) {
   const Address a = address(place, at);
   const DType storage = raw ? raw_type(place.storage) : place.storage;
-  const ir::MemoryAttributes memory{.storage = storage, .bytes = a.bytes, .align = bytes(storage)};
+  const bool is_global = place.pointer->type.space == ir::MemorySpace::Global;
+  const ir::MemoryAttributes memory{
+      .storage = storage, .bytes = a.bytes, .align = bytes(storage), .streaming = streams_ && is_global && !a.mask};
+  if (forwards_ && !is_global) {
+    // Storing may round, or reach an element another key names: then nothing is known any more.
+    std::erase_if(forwarded_, [&](const auto& entry) { return entry.first.first == place.pointer; });
+    if (a.step == Address::Step::Contiguous && place.storage == v->type.dtype)
+      forwarded_[element_key(place, at)] = widen(v);
+  }
   if (a.step == Address::Step::Uniform) {
     if (v->type.lanes > 1)
       v = b_.op(OpKind::Extract, {v}, ir::LaneAttributes{0}, {Type::scalar(v->type.dtype)})->result();

@@ -247,7 +247,8 @@ void GemmLowering::prefetch(const Panel& panel, Value* b_at, Index row, Index k,
   if (panel.next_is_beside) {
     for (int u = 0; u < unroll; ++u) {
       for (int64_t line = 0; line < row_bytes; line += 64) {
-        b_.op(OpKind::Prefetch, {b_at}, ir::MemoryAttributes{.bytes = panel.step * u + (row_bytes + line), .streaming = true});
+        b_.op(OpKind::Prefetch, {b_at},
+              ir::MemoryAttributes{.bytes = panel.step * u + (row_bytes + line), .streaming = true});
       }
     }
     return;
@@ -260,7 +261,8 @@ void GemmLowering::prefetch(const Panel& panel, Value* b_at, Index row, Index k,
   b_.op(OpKind::Prefetch, {panel.next}, ir::MemoryAttributes{.bytes = at, .streaming = true});
 }
 
-std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index row, Index lo, Index hi, int unroll) {
+std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index row,
+                                           Index lo, Index hi, int unroll) {
   const bool by_columns = a_.width_dim > a_.depth_dim;
   const Index width = packs_rows_ ? l_.number(by_columns ? bytes(compute_) : a_pitch_) : a_.width_stride;
   const Index step = packs_rows_ ? l_.number(by_columns ? a_pitch_ : bytes(compute_)) : a_.depth_stride;

@@ -18,7 +18,7 @@ namespace tilewright::plan::cpu {
 struct Panel {
   ir::Value* pointer = nullptr;
   ir::Index step;
-  ir::Value* next = nullptr;  ///< where the next panel will be read, to be prefetched; null: unknown
+  ir::Value* next = nullptr;    ///< where the next panel will be read, to be prefetched; null: unknown
   bool next_is_beside = false;  ///< the next panel's rows follow this one's (in place)
 };
 

@@ -114,9 +114,19 @@ void Lowering::bind_arguments() {
 }
 
 Status Lowering::lower_region(const ir::Region& region) {
-  for (const Op* op : region.ops) {
+  for (size_t i = 0; i < region.ops.size(); ++i) {
+    const Op* op = region.ops[i];
     if (op->kind == OpKind::Yield) break;
     b_.set_location(op->location);
+    if (options_.fuse && lanes_.count == 1 &&
+        (op->kind == OpKind::Parallel || op->kind == OpKind::Copy || op->kind == OpKind::Reduce)) {
+      const FusedGroup group = find_group(region, i);
+      if (const int lanes = group.members.empty() ? 0 : group_lanes(group); lanes > 1) {
+        if (Status done = lower_group(group, lanes); !done) return done;
+        i += group.consumed - 1;
+        continue;
+      }
+    }
     if (Status done = lower_op(*op); !done) return done;
   }
   return {};
@@ -171,7 +181,9 @@ Status Lowering::lower_loop(const Op& op, Index lo, Index hi, Index step) {
     at[0]->name = body.arguments[0]->name;
     for (size_t i = 0; i < at.size(); ++i) values_[body.arguments[i]] = at[i];
     bounds_.declare(at[0], lo, hi - 1);
+    ++loop_depth_;
     status = lower_region(body);
+    --loop_depth_;
     if (!status) return;
     std::vector<Value*> next;
     if (!op.results.empty()) {

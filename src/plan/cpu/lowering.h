@@ -14,6 +14,7 @@
 #include "analysis/bounds.h"
 #include "ir/builder.h"
 #include "plan/cpu/arguments.h"
+#include "plan/cpu/fused_group.h"
 #include "plan/cpu/plan.h"
 #include "plan/cpu/register_tile.h"
 
@@ -153,6 +154,17 @@ class Lowering {
   void lower_reduce_arg(const ir::Op& op);
   void lower_atomic_tile(const ir::Op& op);
 
+  // lower_fused.cpp: several operations in one pass.
+  int group_lanes(const FusedGroup& group);
+  Status lower_group(const FusedGroup& group, int lanes);
+  void lower_group_loops(const FusedGroup& group, const std::vector<ir::Index>& extents, int lanes);
+  ir::Value* lower_member(const ir::Op& op, const std::vector<ir::Index>& at, ir::Value* partial, bool masked);
+  void finish_reduction(const ir::ReduceAttributes& a, ir::Value* total, std::vector<ir::Index> row);
+  void prefetch_next_block(const ir::View& view, const std::vector<ir::Index>& at);
+  std::vector<ir::Index> group_extents(const FusedGroup& group) const;
+  bool is_used_after(const ir::Value* buffer, const ir::Op& op) const;
+  ir::Index written_bytes(const FusedGroup& group) const;
+
   // lower_gemm.cpp
   Status lower_gemm(const ir::Op& op);
   void lower_plain_gemm(const ir::GemmAttributes& a);
@@ -188,6 +200,11 @@ class Lowering {
   const ir::Op* grid_ = nullptr;
   std::unordered_set<const ir::Value*> hoisted_;  ///< tile values already computed outside the lane loop
   Lanes lanes_;
+  /// Inside a fused pass: values stored to tiles in this iteration, by buffer and element.
+  std::map<std::pair<const ir::Value*, std::vector<const ir::IndexNode*>>, ir::Value*> forwarded_;
+  bool forwards_ = false;
+  bool streams_ = false;  ///< stores to global memory bypass the caches
+  int loop_depth_ = 0;    ///< loops of the author's around the operation
   int64_t scratch_bytes_ = 0;
 };
 

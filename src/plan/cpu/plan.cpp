@@ -16,7 +16,8 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
   out.planned.phase = ir::Phase::Planned;
   if (options.fuse) {
     std::vector<transform::Note> notes;
-    const transform::PassOptions passes{.plant = options.plant, .disabled = options.disabled_passes, .verify = options.verify};
+    const transform::PassOptions passes{
+        .plant = options.plant, .disabled = options.disabled_passes, .verify = options.verify};
     if (Status done = run_passes(out.planned, passes, notes); !done) return std::unexpected(done.error());
     for (transform::Note& note : notes) out.facts.push_back({std::move(note.what), std::move(note.why), note.location});
   }

@@ -21,8 +21,8 @@ struct RegisterTile {
 /// leave).
 RegisterTile choose_register_tile(const target::Cpu& cpu, int64_t rows, int64_t columns, DType compute);
 
-/// Depth of a cache block: a panel of B about fills the first-level cache (it streams from the second as fast as registers
-/// use it; a deeper block enters and leaves C less often).
+/// Depth of a cache block: a panel of B about fills the first-level cache (it streams from the second as fast as
+/// registers use it; a deeper block enters and leaves C less often).
 int64_t choose_depth_block(const target::Cpu& cpu, const RegisterTile& tile, DType compute);
 
 }  // namespace tilewright::plan::cpu

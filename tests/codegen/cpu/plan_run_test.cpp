@@ -139,5 +139,77 @@ TEST(PlanRun, MatmulOnNarrowerVectors) {
   }
 }
 
+/// Y = (X - rowmax(X)) with its row sums, over any width: copies, a reduction, element-wise work and a second
+/// reduction.
+Kernel shifted_rows(int64_t rows, int64_t columns) {
+  Source k;
+  k.kernel.name = "shifted_rows";
+  const Index R = k.dim("R"), C = k.dim("C");
+  Value* X = k.tensor("X", DType::F32, {R, C}, Direction::In);
+  Value* Y = k.tensor("Y", DType::F32, {R, C}, Direction::Out);
+  Value* L = k.tensor("L", DType::F32, {R}, Direction::Out);
+  k.b.grid({.extents = {ceildiv(R, rows)}, .threads = 64}, [&](const std::vector<Value*>& at) {
+    const Index r = k.b.symbol(at[0]) * rows;
+    Value* x = k.b.alloc(MemorySpace::Fragment, DType::F32, {rows, columns}, "x");
+    Value* copy = k.b.alloc(MemorySpace::Fragment, DType::F32, {rows, columns}, "copy");
+    Value* m = k.b.alloc(MemorySpace::Fragment, DType::F32, {rows}, "m");
+    Value* l = k.b.alloc(MemorySpace::Fragment, DType::F32, {rows}, "l");
+    const View source{X, {{r, k.n(rows), true}, {k.n(0), k.n(columns), true}}};
+    const View target{Y, {{r, k.n(rows), true}, {k.n(0), k.n(columns), true}}};
+    k.b.copy(source, k.b.whole(x), k.b.real(DType::F32, -9));
+    k.b.reduce({.kind = ir::ReduceKind::Max, .src = k.b.whole(x), .dst = k.b.whole(m), .dim = 1});
+    const auto each = [&](Value* to, auto make) {
+      k.b.parallel({k.n(rows), k.n(columns)}, [&](const std::vector<Value*>& ij) {
+        const std::vector<Index> e{k.b.symbol(ij[0]), k.b.symbol(ij[1])};
+        k.b.store(to, e, make(e));
+        k.b.yield({});
+      });
+    };
+    each(x, [&](const std::vector<Index>& e) {
+      return k.b.binary(ir::BinaryOp::Sub, k.b.load(x, e), k.b.load(m, {e[0]}));
+    });
+    k.b.fill(k.b.whole(l), k.b.real(DType::F32, 1));
+    each(copy, [&](const std::vector<Index>& e) { return k.b.load(x, e); });
+    k.b.reduce(
+        {.kind = ir::ReduceKind::Sum, .src = k.b.whole(copy), .dst = k.b.whole(l), .dim = 1, .accumulate = true});
+    each(x, [&](const std::vector<Index>& e) {
+      return k.b.binary(ir::BinaryOp::Mul, k.b.load(copy, e), k.b.real(DType::F32, 2));
+    });
+    k.b.copy(k.b.whole(x), target);
+    k.b.copy(k.b.whole(l), View{L, {{r, k.n(rows), true}}});
+    k.b.yield({});
+  });
+  return std::move(k.kernel);
+}
+
+TEST(PlanRun, OnePassOverRowsEqualsSeparatePasses) {
+  struct Case {
+    int64_t rows, columns, block_rows, block_columns;
+  };
+  for (const Case& c :
+       {Case{5, 37, 4, 37}, Case{8, 64, 8, 64}, Case{3, 1, 2, 1}, Case{7, 19, 1, 32}, Case{1, 16, 3, 48}}) {
+    for (const bool fuse : {true, false}) {
+      SCOPED_TRACE(testing::Message() << c.rows << "x" << c.columns << (fuse ? " fused" : ""));
+      PlannedKernel kernel(shifted_rows(c.block_rows, c.block_columns), {.fuse = fuse, .verify = true});
+      const auto count = static_cast<size_t>(c.rows * c.columns);
+      auto x = small_integers<float>(count, 3);
+      std::vector<float> y(count + 16, 77.0F), l(static_cast<size_t>(c.rows) + 16, 77.0F);
+      kernel.run({{x.data(), {c.rows, c.columns}}, {y.data(), {c.rows, c.columns}}, {l.data(), {c.rows}}});
+      for (int64_t i = 0; i < c.rows; ++i) {
+        const float* row = x.data() + i * c.columns;
+        float most = c.block_columns > c.columns ? -9.0F : -100.0F;
+        for (int64_t j = 0; j < c.columns; ++j) most = std::max(most, row[j]);
+        float sum = 1 + static_cast<float>(c.block_columns - c.columns) * (-9 - most);
+        for (int64_t j = 0; j < c.columns; ++j) sum += row[j] - most;
+        EXPECT_EQ(l[static_cast<size_t>(i)], sum) << "row " << i;
+        for (int64_t j = 0; j < c.columns; ++j)
+          EXPECT_EQ(y[static_cast<size_t>(i * c.columns + j)], 2 * (row[j] - most)) << i << ", " << j;
+      }
+      EXPECT_EQ(y[count], 77.0F);
+      EXPECT_EQ(l[static_cast<size_t>(c.rows)], 77.0F);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::codegen

@@ -1,0 +1,233 @@
+// One pass over rows for a group of operations (fused_group.h).
+#include <fmt/format.h>
+
+#include "plan/cpu/fused_group.h"
+#include "plan/cpu/lowering.h"
+
+namespace tilewright::plan::cpu {
+
+using ir::Index;
+using ir::Op;
+using ir::OpKind;
+using ir::ReduceKind;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kStreamAbove = int64_t{16} << 20;  ///< bytes of a tensor that will not be found in a cache again
+
+bool takes_magnitude(ReduceKind kind) { return kind == ReduceKind::AbsSum || kind == ReduceKind::AbsMax; }
+
+}  // namespace
+
+/// Lanes all members can work in; 0 when one cannot be vectorised along the last dimension.
+int Lowering::group_lanes(const FusedGroup& group) {
+  const int last = static_cast<int>(group.extents.size()) - 1;
+  int lanes = 64;
+  const auto narrow = [&](DType dtype) {
+    lanes = std::min(lanes, lanes_for(map(group.extents.back()), compute_type(dtype)));
+  };
+  for (const Op* op : group.members) {
+    if (op->kind == OpKind::Parallel) {
+      const LaneChoice choice = choose_lanes(*op);
+      if (choice.dimension != last || choice.lanes == 1) return 0;
+      lanes = std::min(lanes, choice.lanes);
+    } else if (op->kind == OpKind::Copy) {
+      narrow(op->as<ir::CopyAttributes>().src.buffer->type.dtype),
+          narrow(op->as<ir::CopyAttributes>().dst.buffer->type.dtype);
+    } else {
+      narrow(op->as<ir::ReduceAttributes>().src.buffer->type.dtype),
+          narrow(op->as<ir::ReduceAttributes>().dst.buffer->type.dtype);
+    }
+  }
+  return lanes;
+}
+
+/// Emits one member for the lanes at `at`; a reduction returns its joined partial result.
+Value* Lowering::lower_member(const Op& op, const std::vector<Index>& at, Value* partial, bool masked) {
+  b_.set_location(op.location);
+  if (op.kind == OpKind::Parallel) {
+    const ir::Region& body = *op.regions[0];
+    for (size_t d = 0; d < at.size(); ++d) index_of_[body.arguments[d]] = at[d];
+    for (const Op* inner : body.ops) {
+      if (inner->kind == OpKind::Yield || (inner->result() && hoisted_.contains(inner->result()))) continue;
+      lower_element(*inner);
+    }
+    return nullptr;
+  }
+  if (op.kind == OpKind::Copy) {
+    const auto& a = op.as<ir::CopyAttributes>();
+    Value* x = load(placement(a.src.buffer), view_at(a.src, at), op.operands.empty() ? nullptr : value(op.operands[0]));
+    prefetch_next_block(a.src, at);
+    store(placement(a.dst.buffer), view_at(a.dst, at), b_.cast(x, compute_type(a.dst.buffer->type.dtype)));
+    return nullptr;
+  }
+  const auto& a = op.as<ir::ReduceAttributes>();
+  const DType compute = compute_type(a.dst.buffer->type.dtype);
+  Value* x = load(placement(a.src.buffer), view_at(a.src, at));
+  if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
+  x = widen(b_.cast(x, compute));
+  if (masked) x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes_.count));
+  return join(a.kind, partial, x);
+}
+
+void Lowering::finish_reduction(const ir::ReduceAttributes& a, Value* total, std::vector<Index> row) {
+  const DType compute = compute_type(a.dst.buffer->type.dtype);
+  if (total->type.lanes > 1) {
+    const ReduceKind kind = a.kind == ReduceKind::AbsSum   ? ReduceKind::Sum
+                            : a.kind == ReduceKind::AbsMax ? ReduceKind::Max
+                                                           : a.kind;
+    total = b_.op(OpKind::VectorReduce, {total}, ir::ReduceLanesAttributes{kind}, {Type::scalar(compute)})->result();
+  }
+  const Placement& dst = placement(a.dst.buffer);
+  if (a.accumulate) total = join(a.kind, load(dst, view_at(a.dst, row)), total);
+  store(dst, view_at(a.dst, row), total);
+}
+
+/// The block after this one reads the same view one step further along the first grid axis: start fetching it.
+void Lowering::prefetch_next_block(const ir::View& view, const std::vector<Index>& at) {
+  if (view.buffer->type.space != ir::MemorySpace::Global || loop_depth_ > 0) return;
+  const Value* axis = grid_->regions[0]->arguments[0];
+  const Placement& place = placement(view.buffer);
+  Index distance = number(0);
+  for (size_t d = 0; d < view.slices.size(); ++d) {
+    const Index start = view.slices[d].start;
+    if (!uses_symbol(start, axis)) continue;
+    const Index step =
+        substitute(
+            start, [&](const Value* v) { return v == axis ? start.node()->context->symbol(v) + 1 : Index(); },
+            *start.node()->context) -
+        start;
+    if (!step.constant()) return;
+    distance = distance + place.strides[d] * *step.constant();
+  }
+  if (distance.is_constant(0)) return;
+  Index bytes = distance;
+  const auto element = view_at(view, at);
+  for (size_t d = 0; d < element.size(); ++d) bytes = bytes + element[d] * place.strides[d];
+  b_.op(OpKind::Prefetch, {place.pointer}, ir::MemoryAttributes{.bytes = bytes, .streaming = true});
+}
+
+/// Extents of the pass: a last copy to global memory limits it when nothing later reads what it skips.
+std::vector<Index> Lowering::group_extents(const FusedGroup& group) const {
+  auto extents = map(group.extents);
+  const Op& last = *group.members.back();
+  if (last.kind != OpKind::Copy || last.as<ir::CopyAttributes>().dst.buffer->type.space != ir::MemorySpace::Global)
+    return extents;
+  if (loop_depth_ > 0) return extents;
+  for (const Op* op : group.members) {
+    std::vector<Touch> touches;
+    touches_of(*op, touches);
+    for (const Touch& t : touches) {
+      if (t.is_write && op != &last && (!t.is_own_element || is_used_after(t.buffer, last))) return extents;
+    }
+  }
+  return inside_extents(last.as<ir::CopyAttributes>().dst, extents);
+}
+
+bool Lowering::is_used_after(const Value* buffer, const Op& op) const {
+  const auto& ops = grid_->regions[0]->ops;
+  auto at = std::find(ops.begin(), ops.end(), &op);
+  if (at == ops.end()) return true;
+  for (++at; at != ops.end(); ++at) {
+    bool used = false;
+    const std::function<void(const Op&)> visit = [&](const Op& o) {
+      std::vector<Touch> touches;
+      if (!touches_of(o, touches) && o.regions.empty() && o.kind != OpKind::Alloc && o.kind != OpKind::Yield)
+        used = true;
+      for (const Touch& t : touches) used |= t.buffer == buffer;
+      for (const ir::Region* r : o.regions) {
+        for (const Op* inner : r->ops) visit(*inner);
+      }
+    };
+    visit(**at);
+    if (used) return true;
+  }
+  return false;
+}
+
+/// Bytes of the tensor a group's last copy writes; empty when it writes none.
+Index Lowering::written_bytes(const FusedGroup& group) const {
+  const Op& last = *group.members.back();
+  if (last.kind != OpKind::Copy) return {};
+  const Value* buffer = last.as<ir::CopyAttributes>().dst.buffer;
+  if (buffer->type.space != ir::MemorySpace::Global) return {};
+  Index bytes = number(tilewright::bytes(buffer->type.dtype));
+  for (Index extent : placement(buffer).extents) bytes = bytes * extent;
+  return bytes;
+}
+
+Status Lowering::lower_group(const FusedGroup& group, int lanes) {
+  for (const Op* op : group.before) {
+    if (Status done = lower_op(*op); !done) return done;
+  }
+  const auto extents = group_extents(group);
+  const Index bytes = written_bytes(group);
+  std::string names;
+  for (const Op* op : group.members) names += (names.empty() ? "" : ", ") + std::string(info(op->kind).mnemonic);
+  fact("one pass", fmt::format("{} over one iteration space, {} lanes", names, lanes), group.members.front()->location);
+  if (!bytes || (bytes.constant() && *bytes.constant() < kStreamAbove))
+    return lower_group_loops(group, extents, lanes), Status{};
+  fact("streaming stores", fmt::format("when the tensor is larger than {} MiB", kStreamAbove >> 20),
+       group.members.back()->location);
+  const auto version = [&](bool stream) {
+    return [&, stream](const std::vector<Value*>&) {
+      streams_ = stream;
+      lower_group_loops(group, extents, lanes);
+      streams_ = false;
+      b_.yield({});
+    };
+  };
+  b_.if_else(b_.index_condition(less(number(kStreamAbove), bytes)), version(true), version(false));
+  return {};
+}
+
+void Lowering::lower_group_loops(const FusedGroup& group, const std::vector<Index>& extents, int lanes) {
+  std::vector<Index> outer(extents.begin(), extents.end() - 1);
+  const Index length = extents.back();
+  std::vector<const ir::ReduceAttributes*> reductions;
+  for (const Op* op : group.members) {
+    if (op->kind == OpKind::Reduce) reductions.push_back(&op->as<ir::ReduceAttributes>());
+  }
+  nest(outer, {}, [&](const std::vector<Index>& row) {
+    hoisted_.clear();
+    for (const Op* op : group.members) {
+      if (op->kind != OpKind::Parallel) continue;
+      const ir::Region& body = *op->regions[0];
+      for (size_t d = 0; d < row.size(); ++d) index_of_[body.arguments[d]] = row[d];
+      hoist_uniform(body, body.arguments.back());
+    }
+    std::vector<Value*> partial;
+    for (const auto* a : reductions)
+      partial.push_back(identity(a->kind, compute_type(a->dst.buffer->type.dtype), lanes));
+    const auto loop = [&](Index lo, Index hi, bool masked) {
+      if ((hi - lo).is_constant(0)) return;
+      const Lanes outside = lanes_;
+      const Op* made = b_.for_loop(lo, hi, number(lanes), partial, [&](const std::vector<Value*>& v) {
+        bounds_.declare(v[0], number(0), length - 1);
+        lanes_ = {.count = lanes, .variable = v[0]};
+        auto at = row;
+        at.push_back(vector_.indices().symbol(v[0]));
+        if (masked) lanes_.remaining = length - at.back();
+        forwards_ = true, forwarded_.clear();
+        std::vector<Value*> next;
+        for (const Op* op : group.members) {
+          Value* joined = lower_member(*op, at, op->kind == OpKind::Reduce ? v[next.size() + 1] : nullptr, masked);
+          if (joined) next.push_back(joined);
+        }
+        forwards_ = false, forwarded_.clear();
+        lanes_ = outside;
+        b_.yield(std::move(next));
+      });
+      partial = made->results;
+    };
+    const Index whole = floordiv(length, lanes) * lanes;
+    loop(number(0), whole, false);
+    loop(whole, length, true);
+    for (size_t n = 0; n < reductions.size(); ++n) finish_reduction(*reductions[n], partial[n], row);
+    hoisted_.clear();
+  });
+}
+
+}  // namespace tilewright::plan::cpu
