@@ -22,7 +22,7 @@ struct CampaignOptions {
   Plant plant;
   std::string keep_in;     ///< folder for shrunk failures; empty: not kept
   int most_failures = 10;  ///< stop after so many
-  int shrink_tries = 300;
+  int shrink_tries = 1000;
   bool isolate = true;  ///< judge in child processes
 };
 

@@ -11,7 +11,8 @@
 namespace tilewright::fuzz {
 namespace {
 
-constexpr std::array kPlants = {"forward_copies:1", "join_gemm_steps:1", "fold_clears:1"};
+constexpr std::array kPlants = {"forward_copies:1", "join_gemm_steps:1", "fold_clears:1", "lower_access:1",
+                                "pack_panels:1",    "lower_tiles:1",     "expand_math:1"};
 
 class PlantedMistake : public testing::TestWithParam<const char*> {};
 
@@ -20,9 +21,9 @@ TEST_P(PlantedMistake, IsFoundAndShrunk) {
   ASSERT_TRUE(plant);
   const auto subject = make_planned_subject();
   const CampaignReport report =
-      run_campaign(*subject, {.cases = 3000, .seed = 1, .plant = *plant, .most_failures = 1, .shrink_tries = 200});
+      run_campaign(*subject, {.cases = 3000, .seed = 1, .plant = *plant, .most_failures = 1, .shrink_tries = 300});
   ASSERT_EQ(report.failures.size(), 1u) << "not found in " << report.cases << " cases";
-  EXPECT_LE(report.failures[0].operations, 24) << report.failures[0].kernel;
+  EXPECT_LE(report.failures[0].operations, 64) << report.failures[0].kernel;
   std::printf("%s: found by case %ld, shrunk to %d operations\n", GetParam(),
               static_cast<long>(report.failures[0].number), report.failures[0].operations);
 }

@@ -137,6 +137,7 @@ Value* Lowering::both(Value* x, Value* y) {
 
 /// Lanes below `active`; made once per region.
 Value* Lowering::lane_mask(Index active) {
+  if (options_.plant.is("lower_access", 1)) active = active + 1;  // planted: one lane beyond the edge
   if (lanes_.count == 1) return b_.index_condition(less(number(0), active));
   Value*& mask = masks_[{b_.region(), active.node()}];
   if (!mask) mask = b_.mask(active, lanes_.count);

@@ -377,30 +377,34 @@ bool needs_expansion(const ir::Op& op) {
 }
 
 /// Emits the expansion of `op`; the value that replaces its result.
-ir::Value* expand(ir::Builder& builder, const ir::Op& op) {
+ir::Value* expand(ir::Builder& builder, const ir::Op& op, const Plant& plant) {
   const ir::Type& type = op.result()->type;
   LaneMath math(builder, type.dtype, type.lanes);
-  if (op.kind == OpKind::Unary) return expand_unary(op.as<ir::UnaryAttributes>().op, math.wrap(op.operands[0])).value;
+  if (op.kind == OpKind::Unary) {
+    UnaryOp function = op.as<ir::UnaryAttributes>().op;
+    if (function == UnaryOp::Exp && plant.is("expand_math", 1)) function = UnaryOp::Exp2;  // planted: the wrong base
+    return expand_unary(function, math.wrap(op.operands[0])).value;
+  }
   LaneMath wide(builder, DType::F64, type.lanes);
   const Lane x = wide.wrap(builder.cast(op.operands[0], DType::F64));
   const Lane y = wide.wrap(builder.cast(op.operands[1], DType::F64));
   return builder.cast(expand_pow_f64(x, y).value, type.dtype);
 }
 
-void expand_region(ir::Kernel& kernel, ir::Region& region) {
+void expand_region(ir::Kernel& kernel, ir::Region& region, const Plant& plant) {
   std::vector<ir::Op*> before;
   before.swap(region.ops);
   ir::Builder builder(kernel);
   builder.set_region(&region);
   for (ir::Op* op : before) {
-    for (ir::Region* inner : op->regions) expand_region(kernel, *inner);
+    for (ir::Region* inner : op->regions) expand_region(kernel, *inner, plant);
     if (!needs_expansion(*op)) {
       region.ops.push_back(op);
       continue;
     }
     builder.set_location(op->location);
     // The last operation takes over the old result, so that no use has to change.
-    ir::Op* last = expand(builder, *op)->def;
+    ir::Op* last = expand(builder, *op, plant)->def;
     last->results[0] = op->results[0];
     last->results[0]->def = last;
   }
@@ -414,6 +418,6 @@ Lane LaneMath::polynomial(Lane x, std::span<const double> coefficients) {
   return sum;
 }
 
-void expand_math(ir::Kernel& kernel) { expand_region(kernel, *kernel.body); }
+void expand_math(ir::Kernel& kernel, const Plant& plant) { expand_region(kernel, *kernel.body, plant); }
 
 }  // namespace tilewright::plan::cpu

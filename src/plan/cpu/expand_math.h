@@ -11,12 +11,13 @@
 // Elementary Functions", 1980.
 #pragma once
 
+#include "base/plant.h"
 #include "ir/ir.h"
 
 namespace tilewright::plan::cpu {
 
 /// Replaces every exp, exp2, log, log2, tanh, erf, sigmoid, rsqrt, sin, cos and pow in `kernel` (phase vector), in
 /// place.
-void expand_math(ir::Kernel& kernel);
+void expand_math(ir::Kernel& kernel, const Plant& plant = {});
 
 }  // namespace tilewright::plan::cpu

@@ -34,7 +34,8 @@ void Lowering::emit_panel(const Operand& o, const RegisterTile& tile, DType comp
   Value* from = b_.offset(o.place->pointer, o.base + column * o.width_stride + k0 * o.depth_stride);
   std::vector<Value*> masks(static_cast<size_t>(tile.vectors), nullptr);
   for (int v = 0; v < tile.vectors && !is_full; ++v) {
-    masks[static_cast<size_t>(v)] = b_.mask(o.width_valid - column - int64_t{v} * tile.lanes, tile.lanes);
+    const int64_t lost = options_.plant.is("pack_panels", 1) ? 1 : 0;  // planted: the last column of a ragged panel
+    masks[static_cast<size_t>(v)] = b_.mask(o.width_valid - column - int64_t{v} * tile.lanes - lost, tile.lanes);
   }
   Value* offsets = nullptr;
   if (!contiguous) {

@@ -150,7 +150,7 @@ void Lowering::lower_row_reduce(const ir::ReduceAttributes& a, const std::vector
       Value* x = load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, i)));
       if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
       x = widen(b_.cast(x, compute));
-      if (masked) x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes));
+      if (masked && !options_.plant.is("lower_tiles", 1)) x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes));
       Value* joined = join(a.kind, old, x);
       lanes_ = outside;
       return joined;
