@@ -29,6 +29,16 @@ std::string read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+/// Children of a killed writer hold its lock until they notice: waits up to two seconds for it.
+bool lock_soon(int fd) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    usleep(20'000);
+  }
+  return false;
+}
+
 }  // namespace
 
 LineLog::LineLog(LineLog&& other) noexcept
@@ -46,7 +56,7 @@ Result<LineLog> LineLog::open(const std::filesystem::path& path) {
   log.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (log.fd_ < 0)
     return fail(DiagnosticCode::E3300, fmt::format("cannot open {}: {}", path.string(), strerror(errno)));
-  if (flock(log.fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_soon(log.fd_)) {
     return fail(DiagnosticCode::E3303, fmt::format("{} is being written by another process", path.string()),
                 "wait for it, or name another file");
   }
