@@ -191,10 +191,23 @@ Operand Elaborator::eval_subscript(const Expr& expr) {
     if (keep) out.axes.push_back(dim);
     if (dim == TileRef::kBroadcast) continue;
     ir::Slice& slice = out.view.slices[static_cast<size_t>(dim)];
-    slice = {slice.start + start, keep ? eval_index(*item.items[1]) : b_.constant_index(1), keep};
+    ir::Index extent = keep ? eval_index(*item.items[1]) : b_.constant_index(1);
+    if (extent.is_constant(0) && names_empty_dimension(*item.items[1])) extent = b_.constant_index(1);
+    slice = {slice.start + start, extent, keep};
     check_bounds(out, static_cast<size_t>(dim), item.location);
   }
   return Operand::of(std::move(out));
+}
+
+/// A tile or region shaped by a dimension of size 0 has extent 1, outside the tensor (docs/semantics.md §2).
+bool Elaborator::names_empty_dimension(const Expr& expr) const {
+  bool empty = false;
+  for_each_name(expr, [&](const std::string& name) {
+    const Binding* found = find(name);
+    const auto* size = found ? found->operand.as<int64_t>() : nullptr;
+    empty |= size && *size == 0;
+  });
+  return empty;
 }
 
 ir::Index Elaborator::eval_index(const Expr& expr) {

@@ -256,6 +256,9 @@ void Elaborator::bind_tensor(const ArgumentSyntax& argument) {
                              .location = argument.location});
   if (argument.kind == ArgumentKind::In) inputs_.insert(buffer);
   TileRef whole{.view = b_.whole(buffer)};
+  for (ir::Slice& s : whole.view.slices) {
+    if (s.extent.is_constant(0)) s.extent = b_.constant_index(1);
+  }
   for (int i = 0; i < buffer->type.rank(); ++i) whole.axes.push_back(i);
   bind(argument.name, {.operand = Operand::of(std::move(whole)), .location = argument.location, .is_absent = absent});
 }

@@ -108,6 +108,7 @@ void Elaborator::declare(const Stmt& stmt) {
   int64_t elements = 1;
   for (const Expr* extent : stmt.type.shape) {
     shape.push_back(static_integer(*extent, fmt::format("the extents of tile `{}`", stmt.name)));
+    if (shape.back() == 0 && names_empty_dimension(*extent)) shape.back() = 1;
     if (shape.back() <= 0) {
       fail(E1033, extent->location,
            fmt::format("tile `{}` has extent {}; extents are 1 or more", stmt.name, shape.back()));

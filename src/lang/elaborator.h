@@ -46,6 +46,7 @@ class Elaborator {
   std::vector<std::string> dimension_names() const;
   DType dtype_of(const TypeSyntax& type);
   int64_t static_integer(const Expr& expr, std::string_view what);
+  bool names_empty_dimension(const Expr& expr) const;
   KernelInfo describe_kernel();
   Reference reference_of(const Expr& expr);
 
