@@ -98,7 +98,7 @@ Bounded reduce_bounded(ir::ReduceKind kind, const Line& line, const Bounded* old
     first = false;
   };
   const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
-  if (old) join({absolute ? std::fabs(old->v) : old->v, old->e});
+  if (old) join({old->v, old->e});
   for (int64_t k = 0; k < line.count; ++k) {
     Bounded x = line.term(k);
     if (absolute) x.v = std::fabs(x.v);
@@ -129,8 +129,7 @@ double join_real(ir::ReduceKind kind, double acc, double x) {
 }
 
 double reduce_values(ir::ReduceKind kind, const Line& line, const double* old, DType type) {
-  const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
-  double acc = !old ? identity(kind) : absolute ? std::fabs(*old) : *old;
+  double acc = old ? *old : identity(kind);
   for (int64_t k = 0; k < line.count; ++k) {
     const double next = join_real(kind, acc, line.x.real_at(line.lane(k)));
     acc = type == DType::F32 ? static_cast<float>(next) : next;
@@ -168,9 +167,8 @@ int64_t join_integer(ir::ReduceKind kind, DType type, int64_t acc, int64_t x) {
 }
 
 int64_t reduce_integers(ir::ReduceKind kind, const Line& line, const int64_t* old, DType type, bool& tainted) {
-  const bool absolute = kind == ir::ReduceKind::AbsSum || kind == ir::ReduceKind::AbsMax;
   int64_t acc = integer_identity(kind, type);
-  if (old) acc = absolute && *old < 0 && type != DType::U64 ? ir::wrapping_mul(*old, -1) : *old;
+  if (old) acc = *old;
   for (int64_t k = 0; k < line.count; ++k) {
     acc = join_integer(kind, type, acc, line.integer(k));
     tainted |= line.x.taint_at(line.lane(k));
