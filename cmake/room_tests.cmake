@@ -43,3 +43,5 @@ target_link_libraries(device_runner PRIVATE tw_interp tw_lang tw_plan_gpu tw_cod
 tw_room_test(project)
 # Kernels are also run by the interpreter.
 tw_room_test(kernels LINKS tw_kernels tw_interp)
+# The language fuzzer's target, replayed over its kept corpus.
+target_sources(lang_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/language_fuzz.cpp)
