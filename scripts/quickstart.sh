@@ -3,7 +3,7 @@
 # lifecycle table, correctness first.   usage: scripts/quickstart.sh [--no-install]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ "${1:-}" = --no-install ] || scripts/install.sh
+[ "${1:-}" = --no-install ] || { scripts/install.sh; scripts/references.sh; }
 cmake --preset release
 cmake --build build/release --target tilewright tilewright-jit
 tilewright=build/release/bin/tilewright

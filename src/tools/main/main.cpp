@@ -51,6 +51,9 @@ candidate::WorkerOptions worker_options(const std::filesystem::path& executable)
     std::error_code error;
     if (options.folder.empty() && std::filesystem::is_directory(folder, error)) options.folder = folder;
   }
+  const auto own_python = prefix.parent_path() / "python/bin/python3";  // made by scripts/references.sh
+  std::error_code error;
+  if (std::filesystem::exists(own_python, error)) options.python = own_python;
   if (const char* python = std::getenv("TILEWRIGHT_PYTHON")) options.python = python;
   return options;
 }
