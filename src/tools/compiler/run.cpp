@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/kernel_cache.h"
+#include "analysis/independence.h"
 #include "driver/check.h"
 #include "driver/compile.h"
 #include "driver/cuda_call.h"
@@ -145,7 +146,13 @@ void print_report(const RunReport& report, const RunOptions& options) {
                  fact.location.is_known() ? fmt::format("  ({})", to_string(fact.location)) : "");
     }
   }
-  if (report.check) print_check(report);
+  if (report.check) {
+    print_check(report);
+  } else {
+    for (const Diagnostic& note : analysis::independence_notes(report.program.kernel)) {
+      fmt::print("{}", report.program.source.render(note));
+    }
+  }
   for (const driver::OutputCheck& o : report.expected) {
     if (o.mismatches)
       fmt::print("expect: WRONG: {} ({} of {} elements differ)\n", o.first_mismatch, o.mismatches, o.elements);
