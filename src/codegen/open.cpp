@@ -13,15 +13,19 @@ namespace {
 
 constexpr const char* kModule = "libtilewright-jit.so";
 
-/// Folders beside the binary this code is in.
+/// Paths beside the binary this code is in. Never relative to the current folder: what lies there is not ours.
 std::vector<std::string> places() {
   std::vector<std::string> out;
   Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&open_backend), &self) != 0 && self.dli_fname) {
-    std::error_code ignored;
-    const auto folder = std::filesystem::canonical(self.dli_fname, ignored).parent_path();
-    for (const char* relative : {".", "../lib", "../lib/tilewright"})
-      out.push_back((folder / relative / kModule).lexically_normal());
+  const bool is_known = dladdr(reinterpret_cast<const void*>(&open_backend), &self) != 0 && self.dli_fname;
+  // For the main program the name is argv[0], which need not be a path.
+  const bool is_path = is_known && std::string_view(self.dli_fname).starts_with('/');
+  std::error_code error;
+  const auto binary = std::filesystem::canonical(is_path ? self.dli_fname : "/proc/self/exe", error);
+  if (!error) {
+    for (const char* relative : {".", "../lib", "../lib/tilewright"}) {
+      out.push_back((binary.parent_path() / relative / kModule).lexically_normal());
+    }
   }
   out.emplace_back(kModule);
   return out;

@@ -12,11 +12,15 @@ using ir::ReduceKind;
 using ir::Type;
 using ir::Value;
 
-/// Element of a view: `at` counts kept dimensions.
+/// Element of a view: `at` counts kept dimensions; what it leaves out (the one element that a tile of one dimension reduces
+/// into) is at 0.
 std::vector<Index> Lowering::view_at(const ir::View& view, const std::vector<Index>& at) const {
   std::vector<Index> out;
   size_t next = 0;
-  for (const ir::Slice& s : view.slices) out.push_back(s.keep ? map(s.start) + at[next++] : map(s.start));
+  for (const ir::Slice& s : view.slices) {
+    const bool is_given = s.keep && next < at.size();
+    out.push_back(is_given ? map(s.start) + at[next++] : map(s.start));
+  }
   return out;
 }
 

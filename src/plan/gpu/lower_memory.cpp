@@ -301,7 +301,8 @@ Coordinates Lowering::view_coordinates(const ir::View& view, const Coordinates& 
   for (const ir::Slice& s : view.slices) {
     Affine a = index_.affine(s.start);
     if (s.keep) {
-      const Affine& c = kept[k++];
+      // A tile of one dimension reduces into one element, which no coordinate names.
+      const Affine c = k < kept.size() ? kept[k++] : Affine{0, 0};
       uint64_t key =
           mix(1005, a.base.is_constant ? static_cast<uint64_t>(a.base.constant) : uint64_t{a.base.reg.id} << 32);
       key = mix(key, c.base.is_constant ? static_cast<uint64_t>(c.base.constant) : uint64_t{c.base.reg.id} << 32);

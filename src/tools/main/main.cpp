@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include "adapters/rival/rivals.h"
 #include "tools/command.h"
@@ -98,4 +100,13 @@ int run_command_line(int argc, char** argv) {
 }  // namespace
 }  // namespace tilewright::tools
 
-int main(int argc, char** argv) { return tilewright::tools::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return tilewright::tools::run_command_line(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "error: out of memory: the sizes asked for do not fit this machine\n  help: give smaller sizes\n");
+  } catch (const std::length_error&) {
+    fmt::print(stderr, "error: out of memory: the sizes asked for do not fit any machine\n  help: give smaller sizes\n");
+  }
+  return static_cast<int>(tilewright::tools::ExitCode::Usage);
+}
