@@ -45,3 +45,6 @@ tw_room_test(project)
 tw_room_test(kernels LINKS tw_kernels tw_interp)
 # The language fuzzer's target, replayed over its kept corpus.
 target_sources(lang_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/language_fuzz.cpp)
+if(TARGET tilewright AND TILEWRIGHT_COMPILER)
+  add_test(NAME examples COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_examples.sh $<TARGET_FILE:tilewright>)
+endif()

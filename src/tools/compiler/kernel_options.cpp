@@ -12,7 +12,7 @@ void KernelOptions::add_to(CLI::App& app) {
   app.add_option("--dim", dims, "Sizes: M=1000,N=777 (else from --in files, else the kernel's example)");
   app.add_option("--param", params, "Parameters: block_M=64,T=f16");
   app.add_option("--target", target,
-                 "cpu, or a level: cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4; cuda (this machine's GPU), or an "
+                 "cpu, or a level: cpu:x86-64-v3, cpu:x86-64-v4; cuda (this machine's GPU), or an "
                  "architecture: cuda:sm_80, cuda:sm_90a")
       ->capture_default_str();
 }
@@ -73,7 +73,7 @@ Result<tilewright::target::Cpu> KernelOptions::cpu() const {
   const std::string level = target.starts_with("cpu:") ? target.substr(4) : target;
   if (auto found = tilewright::target::parse_cpu(level)) return *found;
   return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
-              "targets are cpu (this machine), cpu:x86-64, cpu:x86-64-v2, cpu:x86-64-v3, cpu:x86-64-v4");
+              "targets are cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4");
 }
 
 }  // namespace tilewright::tools

@@ -111,7 +111,10 @@ void print_check(const RunReport& report) {
         o.tainted ? fmt::format("; {} undecidable", o.tainted) : "");
     if (o.mismatches) fmt::print("  WRONG: {}\n", o.first_mismatch);
   }
-  if (report.check->passed()) fmt::print("check: passed\n");
+  if (!report.program.info.references.empty()) {
+    fmt::print("check: against the interpreter of this program; its `reference` line is compared by `tilewright bench`\n");
+  }
+  fmt::print("check: {}\n", report.check->passed() ? "passed" : "FAILED");
 }
 
 void print_report(const RunReport& report, const RunOptions& options) {
