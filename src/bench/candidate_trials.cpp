@@ -203,6 +203,11 @@ CandidateTrials::CandidateTrials(const candidate::Kinds& kinds, CandidateTrialsO
   identity_.toolchain = toolchain_of(kinds_, options_);
 }
 
+CandidateTrials::~CandidateTrials() {
+  std::error_code ignored;
+  if (!options_.scratch.empty()) std::filesystem::remove_all(options_.scratch, ignored);
+}
+
 Result<std::unique_ptr<tune::LoadedTrial>> CandidateTrials::load(const tune::Config& config) {
   Result<candidate::CandidatePtr> made = kinds_.make(options_.spelling);
   if (!made) return std::unexpected(made.error());

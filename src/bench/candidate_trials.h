@@ -27,6 +27,8 @@ class CandidateTrials : public tune::TrialRunner {
  public:
   CandidateTrials(const candidate::Kinds& kinds, CandidateTrialsOptions options);
 
+  ~CandidateTrials() override;  ///< removes the scratch folder
+
   tune::Identity identity() const override { return identity_; }
   Result<std::unique_ptr<tune::LoadedTrial>> load(const tune::Config& config) override;
 

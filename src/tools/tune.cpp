@@ -130,13 +130,20 @@ void print_outcome(const TuneOutcome& outcome) {
              outcome.confirmed.process_medians.size());
 }
 
-Status record_cell(const Options& options, const bench::Workload& workload, const TuneOutcome& outcome) {
+/// The toolchain begins with the candidate's own name, which is how the benchmark's cells call it.
+std::string candidate_name(const Options& options, const Identity& identity) {
+  const std::string name = identity.toolchain.substr(0, identity.toolchain.find(' '));
+  return name.empty() || name == "unknown" ? options.candidate : name;
+}
+
+Status record_cell(const Options& options, const bench::Workload& workload, const TuneOutcome& outcome,
+                   const Identity& identity) {
   Result<bench::CellLog> log = bench::CellLog::open(options.file("cells.jsonl"));
   if (!log) return std::unexpected(log.error());
   bench::Cell cell;
   cell.subject = {bench::workload_key(workload), bench::to_string(workload.dtypes),
                   measure::cpu_device_name(options.threads)};
-  cell.candidate = options.candidate;
+  cell.candidate = candidate_name(options, identity);
   cell.stage = bench::Stage::Tune;
   cell.state = bench::State::Measured;
   cell.value = outcome.spent_ms;
@@ -147,7 +154,8 @@ Status record_cell(const Options& options, const bench::Workload& workload, cons
   cell.started_at = cell.ended_at = bench::utc_now();
   cell.detail = {{"compile_ms", outcome.compile_ms},
                  {"states", count_states(outcome.trials)},
-                 {"winner", to_json(outcome.winner.config)}};
+                 {"winner", to_json(outcome.winner.config)},
+                 {"spelling", options.candidate}};
   return log->append(cell);
 }
 
@@ -174,7 +182,7 @@ Status tune_case(const Options& options, const Case& one, Session& session, Tune
   progress.finish();
   if (!outcome) return std::unexpected(outcome.error());
   if (!options.json) print_outcome(*outcome);
-  if (Status status = record_cell(options, one.workload, *outcome); !status) return status;
+  if (Status status = record_cell(options, one.workload, *outcome, runner.identity()); !status) return status;
   BestBucket bucket = make_bucket(*outcome, runner.identity(), *space);
   bucket.when = one.when;
   bucket.weight = one.share;
@@ -244,7 +252,6 @@ Result<ExitCode> run_tune(Options options, Session& session) {
   const std::string path = options.file("best.json").string();
   if (Status status = bench::replace_file(path, write_record(tuned.record)); !status)
     return std::unexpected(status.error());
-  std::filesystem::remove_all(options.file("trial-cache"), ignored);
   const Payoff payoff = weigh(tuned.shapes, tuned.record.cost.wall_ms, rate);
   if (options.json) {
     nlohmann::json json = nlohmann::json::parse(write_record(tuned.record));
