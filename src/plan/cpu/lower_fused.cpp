@@ -224,7 +224,7 @@ void Lowering::lower_group_loops(const FusedGroup& group, const std::vector<Inde
     };
     const Index whole = floordiv(length, lanes) * lanes;
     loop(number(0), whole, false);
-    loop(whole, length, true);
+    if (!options_.plant.is("lower_fused", 1)) loop(whole, length, true);  // planted: the ragged end of a row is skipped
     for (size_t n = 0; n < reductions.size(); ++n) finish_reduction(*reductions[n], partial[n], row);
     hoisted_.clear();
   });
