@@ -81,9 +81,10 @@ ir::Kernel online_softmax(DType T, int block_R, int block_C) {
       x.all() = exp(x - m[{whole(), repeat()}]);
       reduce("sum", x, l, {.dim = 1, .accumulate = true});
     });
+    l.all() = 1 / l;
     serial(ceildiv(C, block_C), [&](Index c) {
       copy(tile(X, c), x, -inf());
-      x.all() = exp(x - m[{whole(), repeat()}]) / l[{whole(), repeat()}];
+      x.all() = exp(x - m[{whole(), repeat()}]) * l[{whole(), repeat()}];
       copy(x, tile(Y, c));
     });
   });

@@ -147,10 +147,11 @@ bool Lowering::is_used_after(const Value* buffer, const Op& op) const {
   return false;
 }
 
-/// Bytes of the tensor a group's last copy writes; empty when it writes none.
+/// Bytes of the tensor a group's last copy writes, when storing past the caches can pay: never beside a product, whose
+/// reuse of its operands hides the stores and whose result is read again soon. Empty when it cannot.
 Index Lowering::written_bytes(const FusedGroup& group) const {
   const Op& last = *group.members.back();
-  if (last.kind != OpKind::Copy) return {};
+  if (last.kind != OpKind::Copy || !gemm_buffers_.empty()) return {};
   const Value* buffer = last.as<ir::CopyAttributes>().dst.buffer;
   if (buffer->type.space != ir::MemorySpace::Global) return {};
   Index bytes = number(tilewright::bytes(buffer->type.dtype));
