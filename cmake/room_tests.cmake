@@ -1,6 +1,6 @@
 # One test binary per room; a folder without tests is skipped.
 foreach(room base layout ir lang target interp analysis transform plan/cpu runtime runtime/abi runtime/cuda aot cache driver fuzz measure
-             candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench dispatch adapters models tools)
+             candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench bench/suite dispatch adapters models tools)
   string(REPLACE "/" "_" id ${room})
   tw_room_test(${room} LINKS tw_${id})
 endforeach()

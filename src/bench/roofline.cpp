@@ -1,114 +1,22 @@
 #include "bench/roofline.h"
 
 #include <algorithm>
-#include <barrier>
 #include <cstring>
-#include <thread>
 
-#include "measure/clock.h"
+#include "bench/ceiling.h"
+#include "bench/multiply_add.h"
 #include "measure/machine.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace tilewright::bench {
 namespace {
 
 using nlohmann::json;
 
-// Twelve independent chains hide the latency of a fused multiply-add on every core of the last decade.
-#if defined(__x86_64__)
-__attribute__((target("avx512f"), noinline)) double multiply_add_512(int64_t rounds) {
-  __m512 x[12];
-#pragma GCC unroll 12
-  for (int i = 0; i < 12; ++i) x[i] = _mm512_set1_ps(static_cast<float>(i));
-  const __m512 a = _mm512_set1_ps(0.999F), b = _mm512_set1_ps(1e-3F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (auto& v : x) v = _mm512_fmadd_ps(v, a, b);
-  }
-  float out[16];
-  double sum = 0;
-#pragma GCC unroll 12
-  for (auto& v : x) {
-    _mm512_storeu_ps(out, v);
-    sum += static_cast<double>(out[0]);
-  }
-  return sum;
-}
-__attribute__((target("avx2,fma"), noinline)) double multiply_add_256(int64_t rounds) {
-  __m256 x[12];
-#pragma GCC unroll 12
-  for (int i = 0; i < 12; ++i) x[i] = _mm256_set1_ps(static_cast<float>(i));
-  const __m256 a = _mm256_set1_ps(0.999F), b = _mm256_set1_ps(1e-3F);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (auto& v : x) v = _mm256_fmadd_ps(v, a, b);
-  }
-  float out[8];
-  double sum = 0;
-#pragma GCC unroll 12
-  for (auto& v : x) {
-    _mm256_storeu_ps(out, v);
-    sum += static_cast<double>(out[0]);
-  }
-  return sum;
-}
-#endif
-
-double multiply_add_plain(int64_t rounds) {
-  float x[48];
-  for (int i = 0; i < 48; ++i) x[i] = static_cast<float>(i);
-  for (int64_t r = 0; r < rounds; ++r) {
-    for (float& v : x) v = v * 0.999F + 1e-3F;
-  }
-  double sum = 0;
-  for (float v : x) sum += static_cast<double>(v);
-  return sum;
-}
-
-/// Keeps a result alive without a data race between threads.
-void keep(double value) {
-  volatile double sink = value;
-  static_cast<void>(sink);
-}
-
-struct MultiplyAdd {
-  double (*run)(int64_t);
-  double flops_per_round;
-};
-
-MultiplyAdd best_multiply_add() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 12.0 * 16 * 2};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_256, 12.0 * 8 * 2};
-#endif
-  return {multiply_add_plain, 48.0 * 2};
-}
-
-/// Runs body(thread) on all threads at once and returns the ms of the best of `repeats`, from the first start to the
-/// last end as the threads themselves saw them: a clock read by the waiting thread may be late by a whole time slice.
+/// The best of `repeats`.
 template <typename Body>
 double best_ms(int threads, int repeats, Body body) {
   double best = 1e300;
-  for (int i = 0; i < repeats; ++i) {
-    std::barrier start(threads);
-    std::vector<int64_t> from(static_cast<size_t>(threads)), to(static_cast<size_t>(threads));
-    {
-      std::vector<std::jthread> pool;
-      for (int t = 0; t < threads; ++t) {
-        pool.emplace_back([&, t] {
-          start.arrive_and_wait();
-          from[static_cast<size_t>(t)] = measure::kernel_ns();
-          body(t);
-          to[static_cast<size_t>(t)] = measure::kernel_ns();
-        });
-      }
-    }
-    const int64_t elapsed = *std::max_element(to.begin(), to.end()) - *std::min_element(from.begin(), from.end());
-    best = std::min(best, static_cast<double>(elapsed) * 1e-6);
-  }
+  for (int i = 0; i < repeats; ++i) best = std::min(best, parallel_ms(threads, body));
   return best;
 }
 
@@ -130,7 +38,7 @@ Roofline measure_roofline(int threads) {
 
   const MultiplyAdd loop = best_multiply_add();
   constexpr int64_t kRounds = 100'000;  // about a millisecond: among a hundred, some run undisturbed
-  const double ms = best_ms(threads, 100, [&](int) { keep(loop.run(kRounds)); });
+  const double ms = best_ms(threads, 100, [&](int) { keep_alive(loop.run(kRounds)); });
   out.f32_gflops = loop.flops_per_round * kRounds * threads / (ms * 1e6);
 
   const int64_t wanted = std::max<int64_t>(4 * measure::last_level_cache_bytes(), int64_t{256} << 20);
@@ -140,7 +48,7 @@ Roofline measure_roofline(int threads) {
   const size_t part = count / static_cast<size_t>(threads) / 8 * 8;
   const double bytes = static_cast<double>(part) * threads * sizeof(uint64_t);
   const double read_ms =
-      best_ms(threads, 10, [&](int t) { keep(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
+      best_ms(threads, 10, [&](int t) { keep_alive(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
   const double copy_ms = best_ms(threads, 10, [&](int t) {
     std::memcpy(to.data() + part * static_cast<size_t>(t), from.data() + part * static_cast<size_t>(t),
                 part * sizeof(uint64_t));

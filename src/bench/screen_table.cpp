@@ -7,21 +7,16 @@
 #include <map>
 #include <set>
 
+#include "bench/text_table.h"
+
 namespace tilewright::bench {
 namespace {
 
 using nlohmann::json;
-using Line = std::vector<std::string>;
+using Line = TextLine;
 
 const Line kHead = {"candidate", "correct", "import",     "compile",      "load",    "first call",
                     "warm",      "rate",    "of ceiling", "× best rival", "peak MiB"};
-
-std::string scaled_ms(double ms) {
-  if (ms >= 1000) return fmt::format("{:.3g} s", ms / 1000);
-  if (ms >= 1) return fmt::format("{:.4g} ms", ms);
-  if (ms >= 1e-3) return fmt::format("{:.4g} µs", ms * 1e3);
-  return fmt::format("{:.3g} ns", ms * 1e6);
-}
 
 std::string word(const Cell* cell) {
   if (cell == nullptr) return "not-run";
@@ -85,37 +80,6 @@ Line row_of(const Outcome& outcome, const Roofline& roofline) {
           render_peak(outcome)};
 }
 
-/// Characters, not bytes: µ, ± and × are two bytes wide.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-std::string draw(const std::vector<Line>& lines, bool markdown) {
-  std::vector<size_t> widths(kHead.size(), 3);
-  for (const Line& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
-  }
-  std::string out;
-  for (size_t l = 0; l < lines.size(); ++l) {
-    std::string text = markdown ? "|" : "";
-    for (size_t i = 0; i < lines[l].size(); ++i) {
-      text += (markdown ? " "
-               : i == 0 ? ""
-                        : "  ") +
-              lines[l][i] + std::string(widths[i] - width_of(lines[l][i]), ' ') + (markdown ? " |" : "");
-    }
-    while (text.ends_with(' ')) text.pop_back();
-    out += text + "\n";
-    if (l == 0 && markdown) {
-      out += "|";
-      for (size_t width : widths) out += std::string(width + 2, '-') + "|";
-      out += "\n";
-    }
-  }
-  return out;
-}
-
 json outcome_json(const Outcome& outcome) {
   json cells = json::array();
   for (const Cell& cell : outcome.cells) {
@@ -141,7 +105,7 @@ json outcome_json(const Outcome& outcome) {
 
 std::string render_time(const Cell* cell) {
   if (cell == nullptr || cell->state != State::Measured || !cell->value) return word(cell);
-  std::string text = scaled_ms(*cell->value);
+  std::string text = duration_text(*cell->value);
   if (cell->ci && *cell->value > 0)
     text += fmt::format(" ±{:.1f}%", 50 * (cell->ci->high - cell->ci->low) / *cell->value);
   if (cell->stop_reason == "timeout") text += " (timeout)";
@@ -161,7 +125,7 @@ std::string render_table(const BenchReport& report, bool markdown) {
                        markdown ? "\n" : "");
     std::vector<Line> lines{kHead};
     std::ranges::move(tables[subject], std::back_inserter(lines));
-    out += draw(lines, markdown) + (markdown ? "\n" : "");
+    out += draw_table(lines, markdown) + (markdown ? "\n" : "");
   }
   out +=
       fmt::format("ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n",

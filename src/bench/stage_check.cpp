@@ -92,24 +92,6 @@ class ReferenceRunner {
   Preparer preparer_;
 };
 
-json judge_outputs(const Workload& workload, const std::vector<HostTensor>& inputs,
-                   const std::vector<HostTensor>& outputs) {
-  const Expected expected = evaluate_oracle(workload, inputs);
-  const std::vector<ExpectedOutput> declared = evaluate_declared(workload, inputs);
-  std::vector<Argument> args = arguments(workload);
-  std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
-  json judgements = json::array();
-  std::string reason;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    const auto produced = rows_of(outputs[o], expected.outputs[o]);
-    const JudgeInput input{workload, expected, o, produced, declared[o].values};
-    const Judgement judgement = args[o].role == Role::Indices ? judge_indices(input, inputs[0]) : judge_values(input);
-    if (!judgement.accepted() && reason.empty()) reason = judgement.findings.front().text;
-    judgements.push_back(to_json(judgement));
-  }
-  return json{{"accepted", reason.empty()}, {"reason", reason}, {"judgements", judgements}};
-}
-
 /// E3201 and E1606 as they come; a launch that fails is a wrong result.
 Result<json> check_first_launch(const Workload& workload, Preparer& preparer, const ContractOptions& options) {
   const auto contract = contract_text(workload, options);
@@ -126,7 +108,7 @@ Result<json> check_first_launch(const Workload& workload, Preparer& preparer, co
   auto damage = buffers->collect();
   if (!damage) return std::unexpected(damage.error());
   if (*damage) return json{{"accepted", false}, {"reason", **damage}};
-  return judge_outputs(workload, inputs, buffers->outputs());
+  return OutputJudge(workload, inputs).judge(buffers->outputs());
 }
 
 /// The first reference that can be opened and does this workload.
@@ -144,6 +126,27 @@ std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, con
 }
 
 }  // namespace
+
+OutputJudge::OutputJudge(const Workload& workload, std::vector<HostTensor> inputs)
+    : workload_(workload),
+      inputs_(std::move(inputs)),
+      expected_(evaluate_oracle(workload, inputs_)),
+      declared_(evaluate_declared(workload, inputs_)) {}
+
+json OutputJudge::judge(const std::vector<HostTensor>& outputs) const {
+  std::vector<Argument> args = arguments(workload_);
+  std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
+  json judgements = json::array();
+  std::string reason;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const auto produced = rows_of(outputs[o], expected_.outputs[o]);
+    const JudgeInput input{workload_, expected_, o, produced, declared_[o].values};
+    const Judgement judgement = args[o].role == Role::Indices ? judge_indices(input, inputs_[0]) : judge_values(input);
+    if (!judgement.accepted() && reason.empty()) reason = judgement.findings.front().text;
+    judgements.push_back(to_json(judgement));
+  }
+  return json{{"accepted", reason.empty()}, {"reason", reason}, {"judgements", judgements}};
+}
 
 Result<json> run_check(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
   auto workload = requested_workload(request);
@@ -204,7 +207,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
 }
 
 Result<json> check_present_outputs(Ready& ready) {
-  json out = judge_outputs(ready.workload, ready.memory.copy_inputs(), ready.memory.copy_outputs());
+  json out = OutputJudge(ready.workload, ready.memory.copy_inputs()).judge(ready.memory.copy_outputs());
   if (out.value("accepted", false) && !ready.memory.margins_intact()) {
     out["accepted"] = false;
     out["reason"] = "wrote outside its tensors";

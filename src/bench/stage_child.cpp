@@ -9,6 +9,7 @@
 #include "bench/foreign_code.h"
 #include "bench/roofline.h"
 #include "bench/stage_check.h"
+#include "bench/stage_contest.h"
 #include "bench/stage_pair.h"
 #include "bench/stage_setup.h"
 #include "bench/stage_timing.h"
@@ -164,6 +165,7 @@ Result<json> run_request(const StageRequest& request, const candidate::Kinds& ki
     case StageKind::Peak: return run_peak(request, kinds, channel);
     case StageKind::Pair: return run_pair(request, kinds, channel);
     case StageKind::Roofline: return run_roofline(request, channel);
+    case StageKind::Contest: return run_contest(request, kinds, channel);
   }
   return fail(DiagnosticCode::E9001, "unknown stage");
 }

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 8> kKinds = {"empty", "import", "check", "compile",
-                                                    "warm",  "peak",   "pair",  "roofline"};
+constexpr std::array<std::string_view, 9> kKinds = {"empty", "import", "check",    "compile", "warm",
+                                                    "peak",  "pair",   "roofline", "contest"};
 
 json rule_json(const measure::StopRule& rule) {
   return {{"min_samples", rule.min_samples},
@@ -55,6 +55,10 @@ StageRequest parse_fields(const json& j) {
   j.at("rounds_limit").get_to(r.rounds_limit);
   j.at("fuzz_shapes").get_to(r.fuzz_shapes);
   j.at("timeout_ms").get_to(r.timeout_ms);
+  for (const json& c : j.at("contenders"))
+    r.contenders.push_back({c.at("candidate"), c.at("workload"), c.at("dtypes"), c.at("config")});
+  j.at("ceiling").get_to(r.ceiling);
+  j.at("is_flushed").get_to(r.is_flushed);
   j.at("token").get_to(r.token);
   return r;
 }
@@ -66,6 +70,11 @@ std::string_view name(StageKind kind) { return kKinds[static_cast<size_t>(kind)]
 json to_json(const StageRequest& r) {
   json lengths = json::array();
   for (const SequenceLengths& l : r.lengths) lengths.push_back({l.q, l.k});
+  json contenders = json::array();
+  for (const Contender& c : r.contenders) {
+    contenders.push_back(
+        {{"candidate", c.candidate}, {"workload", c.workload}, {"dtypes", c.dtypes}, {"config", c.config}});
+  }
   return {{"kind", name(r.kind)},
           {"candidate", r.candidate},
           {"rival", r.rival},
@@ -85,6 +94,9 @@ json to_json(const StageRequest& r) {
           {"rounds_limit", r.rounds_limit},
           {"fuzz_shapes", r.fuzz_shapes},
           {"timeout_ms", r.timeout_ms},
+          {"contenders", contenders},
+          {"ceiling", r.ceiling},
+          {"is_flushed", r.is_flushed},
           {"token", r.token}};
 }
 

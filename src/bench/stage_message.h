@@ -17,8 +17,16 @@
 
 namespace tilewright::bench {
 
-enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline };
+enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline, Contest };
 std::string_view name(StageKind kind);
+
+/// One of several that run in turn in one process; it may do another workload than the rest (f16 against f32).
+struct Contender {
+  std::string candidate;
+  std::string workload;
+  std::string dtypes;
+  std::string config = "{}";
+};
 
 struct StageRequest {
   StageKind kind = StageKind::Empty;
@@ -37,9 +45,12 @@ struct StageRequest {
   bool check_after = false;  ///< Warm: verify the output of the last launch too
   int rounds = 52;           ///< of Pair
   int rounds_limit = 400;
-  int fuzz_shapes = 25;          ///< of Check
-  int64_t timeout_ms = 120'000;  ///< of one step of a worker
-  std::string token;             ///< every answer carries it: a candidate that writes to the channel is found out
+  int fuzz_shapes = 25;               ///< of Check
+  int64_t timeout_ms = 120'000;       ///< of one step of a worker
+  std::vector<Contender> contenders;  ///< of Contest; the first is judged, the others are its rivals
+  std::string ceiling = "none";       ///< of Contest: what is timed beside each sample
+  bool is_flushed = false;            ///< of Contest: caches are emptied before each launch
+  std::string token;                  ///< every answer carries it: a candidate that writes to the channel is found out
 };
 
 nlohmann::json to_json(const StageRequest& request);

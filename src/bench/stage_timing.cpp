@@ -15,6 +15,15 @@ Result<double> LaunchTimer::sample(bool with_flush) {
     ready_.memory.perturb_inputs(random_);
     flush();
   }
+  return timed_launch();
+}
+
+Result<double> LaunchTimer::sample_flushed() {
+  flush();
+  return timed_launch();
+}
+
+Result<double> LaunchTimer::timed_launch() {
   if (ready_.candidate->is_remote()) {
     auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), 1);
     if (!times) return std::unexpected(times.error());

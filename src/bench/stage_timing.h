@@ -21,6 +21,8 @@ class LaunchTimer {
 
   /// One launch between two clock reads, or what the worker says, after the preparation asked for.
   Result<double> sample(bool flush);
+  /// One launch after a flush, on the inputs as they are.
+  Result<double> sample_flushed();
   /// Launches until the code, its threads and the clocks of the processor are awake.
   Status warm_up();
   Result<LoopResult> run(const measure::StopRule& rule, bool flush);
@@ -33,6 +35,7 @@ class LaunchTimer {
 
  private:
   void flush();
+  Result<double> timed_launch();
 
   Ready& ready_;
   StageChannel& channel_;

@@ -9,6 +9,7 @@
 #include "bench/record/table_csv.h"
 #include "bench/screen_table.h"
 #include "models/model_cell.h"
+#include "tools/bench_suite.h"
 #include "tools/command.h"
 #include "tools/workload_options.h"
 
@@ -29,7 +30,20 @@ struct Options {
   bool json = false;
   bool no_progress = false;
   bool no_references = false;
+  SuiteFlags suite;
 };
+
+SuiteRun suite_run(const Options& options) {
+  SuiteRun run;
+  if (options.workload.threads > 0) run.threads = {options.workload.threads};
+  run.seed = options.workload.seed;
+  run.out = options.out;
+  run.markdown_file = options.markdown_file;
+  run.json = options.json;
+  run.show_progress = !options.no_progress;
+  run.timeout_ms = options.timeout_s * 1000;
+  return run;
+}
 
 Result<bench::BenchOptions> bench_options(const Options& options, const Session& session) {
   bench::BenchOptions out;
@@ -128,14 +142,17 @@ Run add_bench(CLI::App& app, Session& session) {
   app.add_option("--export-markdown", options->markdown_file, "write the table as markdown")->type_name("FILE");
   app.add_flag("--json", options->json, "print everything as JSON");
   app.add_flag("--no-progress", options->no_progress, "no progress line on stderr");
+  add_suite_options(app, options->suite);
   app.footer(
       "Examples:\n"
+      "  tilewright bench --suite cpu-gemm --threads 1 --filter 1024\n"
       "  tilewright bench worker:onnxruntime --op gemm:1024x1024x1024\n"
       "  tilewright bench lib:./openblas_gemm.so --op gemm:16x4096x4096:nt --budget full\n"
       "  tilewright bench worker:torch --op attn:b1hq8hkv8sq512sk512d64:bshd:causal-br --json\n"
       "  tilewright bench lib:./mine.so --op gemm:512x512x512 --resume        after an interruption\n"
       "Exit codes: 0 measured · 2 bad input · 3 wrong or unfair · 4 invalid measurement · 6 nothing could be measured");
   return [options, &session]() -> Result<ExitCode> {
+    if (!options->suite.name.empty()) return run_suite_command(options->suite, suite_run(*options), session);
     auto bench_opts = bench_options(*options, session);
     if (!bench_opts) return std::unexpected(bench_opts.error());
     std::vector<std::string> warnings = bench::machine_warnings(bench_opts->threads);

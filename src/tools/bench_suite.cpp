@@ -1,0 +1,94 @@
+#include "tools/bench_suite.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "bench/doctor.h"
+#include "bench/record/table_csv.h"
+#include "bench/suite/suite_table.h"
+#include "measure/machine.h"
+
+namespace tilewright::tools {
+namespace {
+
+Result<bench::Suite> named_suite(const std::string& name) {
+  if (auto suite = bench::find_suite(name)) return *std::move(suite);
+  std::string known;
+  for (const bench::Suite& suite : bench::all_suites())
+    known += fmt::format("{}{} ({})", known.empty() ? "" : "; ", suite.name, suite.summary);
+  return fail(DiagnosticCode::E1600, fmt::format("--suite {}: there is no such suite", name), known);
+}
+
+std::vector<int> usual_threads() {
+  const int all = measure::usable_cpus();
+  return all > 1 ? std::vector<int>{1, std::min(all, 2)} : std::vector<int>{1};
+}
+
+/// A wrong result of ours outweighs everything; a suite with no timed row measured nothing.
+ExitCode exit_code_of(const bench::SuiteReport& report) {
+  bool wrong = false, timed = false;
+  for (const bench::SuiteRow& row : report.rows) {
+    timed |= row.is_timed();
+    wrong |= !row.contestants.empty() && !row.ours().wrong.empty();
+  }
+  return wrong ? ExitCode::Incorrect : timed ? ExitCode::Ok : ExitCode::Insufficient;
+}
+
+}  // namespace
+
+void add_suite_options(CLI::App& app, SuiteFlags& flags) {
+  std::string names;
+  for (const bench::Suite& suite : bench::all_suites())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", suite.name);
+  app.add_option("--suite", flags.name, "our kernels against every rival that is installed, in one table: " + names)
+      ->type_name("NAME");
+  app.add_option("--filter", flags.filter, "of a suite: only rows with this text, e.g. 2048 or bf16")
+      ->type_name("TEXT");
+  app.add_option("--rounds", flags.rounds, "of a suite: samples of each contender, taken in turn")
+      ->check(CLI::Range(6, 10000))
+      ->capture_default_str();
+  app.add_option("--row-seconds", flags.row_limit_s, "of a suite: a row takes fewer rounds rather than longer")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+}
+
+Result<ExitCode> run_suite_command(const SuiteFlags& flags, const SuiteRun& run, const Session& session) {
+  auto suite = named_suite(flags.name);
+  if (!suite) return std::unexpected(suite.error());
+  bench::SuiteOptions options;
+  options.executable = session.executable;
+  options.suite = std::move(*suite);
+  options.threads = run.threads.empty() ? usual_threads() : run.threads;
+  options.filter = flags.filter;
+  options.rounds = flags.rounds;
+  options.row_limit_s = flags.row_limit_s;
+  options.seed = run.seed;
+  options.show_progress = run.show_progress;
+  options.timeout_ms = run.timeout_ms;
+  const std::vector<std::string> warnings = bench::machine_warnings(options.threads.back());
+  auto report = bench::run_suite(options);
+  if (!report) return std::unexpected(report.error());
+  nlohmann::json json = bench::to_json(*report);
+  json["command"] = session.command;
+  json["warnings"] = warnings;
+  std::error_code error;
+  std::filesystem::create_directories(run.out, error);
+  const std::string file = fmt::format("{}/suite-{}.json", run.out, report->suite.name);
+  if (auto ok = bench::replace_file(file, json.dump(1) + "\n"); !ok) return std::unexpected(ok.error());
+  if (!run.markdown_file.empty()) {
+    if (auto ok = bench::replace_file(run.markdown_file, bench::render_suite(*report, true)); !ok)
+      return std::unexpected(ok.error());
+  }
+  if (run.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}", bench::render_suite(*report, false));
+    for (const std::string& warning : warnings) fmt::print("note: {}\n", warning);
+    fmt::print("records: {}\nreproduce: {}\n", file, fmt::join(session.command, " "));
+  }
+  return exit_code_of(*report);
+}
+
+}  // namespace tilewright::tools
