@@ -13,14 +13,15 @@ using ir::Value;
 
 namespace {
 
-constexpr int64_t kMinTilesToPack = 4;  ///< register tiles that must read a packed operand to repay the packing
+/// Packing a vector of B takes about as long as multiplying it with this many rows, twice that for vectors of 512 bits.
+constexpr int64_t kMinRowsToPack = 24;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-GemmLowering::GemmLowering(Lowering& lowering, const ir::Op& op)
-    : l_(lowering), op_(op), attributes_(op.as<ir::GemmAttributes>()), b_(lowering.b_) {
+GemmLowering::GemmLowering(Lowering& lowering, const ir::Op& op, const ir::Op* next)
+    : l_(lowering), op_(op), next_(next), attributes_(op.as<ir::GemmAttributes>()), b_(lowering.b_) {
   compute_ = compute_type(attributes_.c.buffer->type.dtype);
   const auto extents = attributes_.c.extents();
   rows_ = extents[0].constant().value_or(0), columns_ = extents[1].constant().value_or(0);
@@ -89,12 +90,18 @@ void GemmLowering::lower() {
   const Index extent = l_.map(attributes_.a.extents()[attributes_.transpose_a ? 0 : 1]);
   depth_ = same_clip ? a_.depth_valid : extent;
   live_rows_ = l_.live_extent(op_, 0, l_.number(rows_)), live_columns_ = l_.live_extent(op_, 1, l_.number(columns_));
-  packs_rows_ = a_.is_global || a_.place->storage != compute_;
-  const bool row_tiles_repay = (rows_ + tile_.rows - 1) / tile_.rows >= kMinTilesToPack;
-  const bool readable = b_operand_.place->storage == compute_ && b_operand_.width_stride.is_constant(bytes(compute_));
-  const bool depth_is_inside = b_operand_.depth_valid == extent || same_clip;
-  shares_ = row_tiles_repay && can_share();
-  reads_in_place_ = readable && depth_is_inside && (!b_operand_.is_global || !row_tiles_repay);
+  const bool rows_repay = rows_ >= kMinRowsToPack * l_.cpu_.vector_bits / 256;
+  const bool b_is_readable =
+      b_operand_.place->storage == compute_ && b_operand_.width_stride.is_constant(bytes(compute_));
+  const bool a_is_inside = same_clip || a_.depth_valid == extent,
+             b_is_inside = same_clip || b_operand_.depth_valid == extent;
+  copies_whole_rows_ =
+      a_is_inside && a_.depth_dim > a_.width_dim && a_.depth_stride.is_constant(bytes(a_.place->storage));
+  const bool can_read_a = a_.place->storage == compute_ && a_is_inside;
+  repeats_last_row_ = a_.is_global && a_.width_valid == live_rows_ && (can_read_a || copies_whole_rows_);
+  packs_rows_ = a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
+  shares_ = rows_repay && can_share();
+  reads_in_place_ = b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
   if (packs_rows_) {
     const int64_t rows = round_up(rows_, tile_.rows);
     const bool by_columns = a_.width_dim > a_.depth_dim;
@@ -102,24 +109,26 @@ void GemmLowering::lower() {
     a_scratch_ = l_.reserve(a_pitch_ * (by_columns ? depth_block_ : rows));
   }
   if (shares_) request_packing();
-  const bool packs_here = (!shares_ || !is_shared_.constant()) && !(reads_in_place_ && !b_operand_.is_global);
+  const bool packs_here = shares_ ? !is_shared_.constant() : !reads_in_place_;
   if (packs_here) b_scratch_ = l_.reserve(depth_block_ * tile_.columns() * bytes(compute_));
   l_.fact("gemm",
           fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
                       tile_.columns(), tile_.lanes, name(compute_), tile_.rows * tile_.vectors, depth_block_),
           op_.location);
-  l_.fact("gemm A", packs_rows_ ? "copied row by row into scratch with a padded pitch" : "read in place from the tile",
+  l_.fact("gemm A",
+          packs_rows_    ? "copied row by row into scratch with a padded pitch"
+          : a_.is_global ? "read in place from the tensor: few rows at a time"
+                         : "read in place from the tile",
           op_.location);
   l_.fact("gemm B",
           shares_ ? "packed once and shared: several blocks read each panel and no block writes it"
           : reads_in_place_ && !b_operand_.is_global ? "read in place from the tile"
-          : reads_in_place_
-              ? fmt::format("read in place: fewer than {} register tiles would reuse a packed panel", kMinTilesToPack)
-              : "packed per block",
+          : reads_in_place_ ? fmt::format("read in place: {} rows of C do not repay packing", rows_)
+                            : "packed per block",
           op_.location);
   Index holds = a_.holds;
   if (b_operand_.holds) holds = holds ? logical_and(holds, b_operand_.holds) : b_operand_.holds;
-  if (!holds) return lower_blocks();
+  if (!holds) return find_target(), lower_blocks();
   b_.if_else(
       b_.index_condition(holds), [&](const std::vector<Value*>&) { lower_blocks(), b_.yield({}); },
       [&](const std::vector<Value*>&) { l_.lower_plain_gemm(attributes_), b_.yield({}); });
@@ -134,27 +143,62 @@ void GemmLowering::lower_blocks() {
       b_.yield({});
     });
   };
-  // A product over an empty range still overwrites C.
-  if (!attributes_.accumulate && !l_.bounds_.is_never_less(depth_, l_.number(1))) {
-    Value* zero = is_float(compute_) ? b_.real(compute_, 0) : b_.integer(compute_, 0);
-    b_.if_else(
-        b_.index_condition(less_equal(depth_, l_.number(0))),
-        [&](const std::vector<Value*>&) {
-          const LaneChoice lanes{1, l_.lanes_for(l_.number(columns_), compute_)};
-          l_.nest({l_.number(rows_), l_.number(columns_)}, lanes,
-                  [&](const std::vector<Index>& at) { l_.store(*c_, l_.view_at(attributes_.c, at), l_.widen(zero)); });
-          b_.yield({});
-        },
-        [&](const std::vector<Value*>&) { b_.yield({}); });
-  }
-  loop(depth_, depth_block_, [&](Index k0) {
+  // A product over an empty range still overwrites C: then one block of depth 0.
+  const bool needs_one = !attributes_.accumulate && !l_.bounds_.is_never_less(depth_, l_.number(1));
+  loop(needs_one ? max(depth_, l_.number(1)) : depth_, depth_block_, [&](Index k0) {
     const Index depth =
         depth_.constant() && *depth_.constant() <= depth_block_ ? depth_ : min(l_.number(depth_block_), depth_ - k0);
     if (packs_rows_) pack_rows(k0, depth, ceildiv(live_rows_, tile_.rows) * tile_.rows);
+    revisits_ = attributes_.accumulate || k0.constant() ? nullptr : b_.mask(k0, tile_.lanes);
+    if (target_.is_used) open_target(k0, depth);
     loop(live_columns_, tile_.columns(), [&](Index column) {
       const Panel panel = find_panel(column, k0, depth);
+      column_masks_.assign(static_cast<size_t>(tile_.vectors), nullptr);
+      for (int v = 0; v < tile_.vectors && target_.is_used; ++v) {
+        if (l_.bounds_.is_never_less(live_columns_, column + tile_.columns())) break;
+        column_masks_[static_cast<size_t>(v)] = b_.mask(live_columns_ - column - int64_t{v} * tile_.lanes, tile_.lanes);
+      }
       loop(live_rows_, tile_.rows, [&](Index row) { register_tile(row, column, panel, k0, depth); });
     });
+  });
+}
+
+/// The row of the C tile that row r of the register tile at `row` computes.
+Index GemmLowering::live_row(Index row, int r) const {
+  if (!repeats_last_row_ || l_.bounds_.is_never_less(live_rows_, row + (r + 1))) return row + r;
+  return min(row + r, live_rows_ - 1);
+}
+
+/// A's rows [0, rows) × [k0, k0 + depth) into scratch when both are contiguous in memory and depth is all there.
+void GemmLowering::pack_whole_rows(Index k0, Index depth, Index rows) {
+  const int lanes = l_.cpu_.vector_bits / bits(compute_);
+  const DType storage = a_.place->storage;
+  const Type type = Type::scalar(compute_type(storage), lanes);
+  Value* from = b_.offset(a_.place->pointer, a_.base + k0 * a_.depth_stride);
+  Value* to = b_.scratch(l_.number(a_scratch_));
+  const auto symbol = [&](const Value* v) { return l_.vector_.indices().symbol(v); };
+  b_.for_loop(l_.number(0), rows, l_.number(1), [&](const std::vector<Value*>& r) {
+    l_.bounds_.declare(r[0], l_.number(0), rows - 1);
+    const Index row = symbol(r[0]);
+    const bool all_rows = repeats_last_row_ || l_.bounds_.is_never_less(a_.width_valid, row + 1);
+    Value* source = b_.offset(from, live_row(row, 0) * a_.width_stride);
+    Value* target = b_.offset(to, row * a_pitch_);
+    const Index count = all_rows ? depth : ir::select(less(row, a_.width_valid), depth, l_.number(0));
+    const auto copy = [&](Index k, Value* mask) {
+      Value* x =
+          b_.vload(source, {.storage = storage, .bytes = k * bytes(storage), .align = bytes(storage)}, type, mask);
+      b_.vstore(target, {.storage = compute_, .bytes = k * bytes(compute_), .align = bytes(compute_)},
+                b_.cast(x, compute_));
+    };
+    Value* row_mask = all_rows ? nullptr : b_.mask(count, lanes);
+    const Index whole = floordiv(depth, lanes) * lanes;
+    b_.for_loop(l_.number(0), whole, l_.number(lanes), [&](const std::vector<Value*>& k) {
+      copy(symbol(k[0]), row_mask);
+      b_.yield({});
+    });
+    // The pitch leaves room for one vector beyond the last whole one.
+    if (!(depth - whole).is_constant(0)) copy(whole, b_.mask(count - whole, lanes));
+    b_.yield({});
   });
 }
 
@@ -169,6 +213,7 @@ void GemmLowering::pack_rows(Index k0, Index depth, Index rows) {
   const LaneChoice lanes{by_columns ? 0 : 1, l_.cpu_.vector_bits / bits(compute_)};
   const Index inside = min(depth, max(a_.depth_valid - k0, l_.number(0)));
   const Index loaded = l_.bounds_.is_never_less(a_.depth_valid, k0 + depth) ? depth : inside;
+  if (copies_whole_rows_) return pack_whole_rows(k0, depth, rows);
   l_.nest({valid, loaded}, lanes, [&](const std::vector<Index>& at) {
     using At = std::vector<Index>;
     const Index k = k0 + at[1];
@@ -193,51 +238,59 @@ void GemmLowering::register_tile(Index row, Index column, const Panel& panel, In
   while (!c.slices[row_dim].keep) ++row_dim;
   Index c_bytes = row * c_->strides[row_dim] + column * c_->strides[last];
   for (size_t d = 0; d < c.slices.size(); ++d) c_bytes = c_bytes + l_.map(c.slices[d].start) * c_->strides[d];
-  const Index c_pitch = c_->strides[row_dim];
+  c_pitch_ = c_->strides[row_dim];
   Value* c_pointer = b_.offset(c_->pointer, c_bytes);
   Value* a_pointer;
   if (packs_rows_) {
     const bool by_columns = a_.width_dim > a_.depth_dim;
     a_pointer = b_.scratch(l_.number(a_scratch_) + row * (by_columns ? bytes(compute_) : a_pitch_));
   } else {
-    a_pointer = b_.offset(a_.place->pointer, a_.base + row * a_.width_stride + k0 * a_.depth_stride);
+    a_pointer = b_.offset(a_.place->pointer,
+                          a_.base + k0 * a_.depth_stride + (a_.is_global ? l_.number(0) : row * a_.width_stride));
   }
-  const auto memory = [&](int r, int v) {
-    return ir::MemoryAttributes{.storage = compute_,
-                                .bytes = c_pitch * r + int64_t{v} * tile_.lanes * bytes(compute_),
-                                .align = bytes(compute_)};
-  };
-  std::vector<Value*> acc;
-  const Type vector = Type::scalar(compute_, tile_.lanes);
-  const auto load_c = [&] {
-    std::vector<Value*> out;
-    for (int r = 0; r < tile_.rows; ++r) {
-      for (int v = 0; v < tile_.vectors; ++v) out.push_back(b_.vload(c_pointer, memory(r, v), vector));
-    }
-    return out;
-  };
-  const auto zeros = [&] {
-    Value* zero = is_float(compute_) ? b_.real(compute_, 0, tile_.lanes) : b_.integer(compute_, 0, tile_.lanes);
-    return std::vector<Value*>(static_cast<size_t>(tile_.rows * tile_.vectors), zero);
-  };
-  if (attributes_.accumulate) {
-    acc = load_c();
-  } else if (k0.constant()) {
-    acc = zeros();
-  } else {
-    const ir::Op* start = b_.if_else(
-        b_.index_condition(equal(k0, l_.number(0))), [&](const std::vector<Value*>&) { b_.yield(zeros()); },
-        [&](const std::vector<Value*>&) { b_.yield(load_c()); },
-        std::vector<Type>(static_cast<size_t>(tile_.rows * tile_.vectors), vector));
-    acc = start->results;
-  }
-  const int unroll = tile_.rows * tile_.vectors > 16 ? 2 : 4;
+  std::vector<Value*> acc = start_sums(row, c_pointer, k0);
+  const int unroll = tile_.rows * tile_.vectors >= 12 ? 1 : 4;
   const Index whole = floordiv(depth, unroll) * unroll;
   acc = multiply(std::move(acc), a_pointer, panel, row, l_.number(0), whole, unroll);
   if (!(depth - whole).is_constant(0)) acc = multiply(std::move(acc), a_pointer, panel, row, whole, depth, 1);
+  store_sums(row, column, c_pointer, acc);
+}
+
+/// From C's element of the register tile at `row` to the one in its row r. Where sums go straight to a tensor, rows
+/// beyond the last live one are that row again.
+Index GemmLowering::tile_row_bytes(Index row, int r) const {
+  return target_.is_used ? (live_row(row, r) - row) * c_pitch_ : c_pitch_ * r;
+}
+
+/// C's elements, or zeros in the first depth block of a product that overwrites.
+std::vector<Value*> GemmLowering::start_sums(Index row, Value* c_pointer, Index k0) {
+  const auto count = static_cast<size_t>(tile_.rows * tile_.vectors);
+  if (!attributes_.accumulate && k0.constant()) {
+    Value* zero = is_float(compute_) ? b_.real(compute_, 0, tile_.lanes) : b_.integer(compute_, 0, tile_.lanes);
+    return std::vector<Value*>(count, zero);
+  }
+  std::vector<Value*> out;
+  for (int r = 0; r < tile_.rows; ++r) {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      const Index at = tile_row_bytes(row, r) + int64_t{v} * tile_.lanes * bytes(compute_);
+      out.push_back(b_.vload(c_pointer, {.storage = compute_, .bytes = at, .align = bytes(compute_)},
+                             Type::scalar(compute_, tile_.lanes), revisits_));
+    }
+  }
+  return out;
+}
+
+void GemmLowering::store_sums(Index row, Index column, Value* c_pointer, const std::vector<Value*>& sums) {
+  Value* to = target_.is_used ? b_.offset(target_.pointer, column * bytes(compute_)) : c_pointer;
   size_t next = 0;
   for (int r = 0; r < tile_.rows; ++r) {
-    for (int v = 0; v < tile_.vectors; ++v) b_.vstore(c_pointer, memory(r, v), acc[next++]);
+    const Index start = target_.is_used ? live_row(row, r) * target_.step : tile_row_bytes(row, r);
+    for (int v = 0; v < tile_.vectors; ++v) {
+      b_.vstore(
+          to,
+          {.storage = compute_, .bytes = start + int64_t{v} * tile_.lanes * bytes(compute_), .align = bytes(compute_)},
+          sums[next++], column_masks_[static_cast<size_t>(v)]);
+    }
   }
 }
 
@@ -272,17 +325,18 @@ std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_poi
     Value* a_at = b_.offset(a_pointer, k * step);
     Value* b_at = b_.offset(panel.pointer, k * panel.step);
     std::vector<Value*> sums(v.begin() + 1, v.end());
-    if (unroll > 1) prefetch(panel, b_at, row, k, unroll);
+    if (unroll > 1 || tile_.rows * tile_.vectors >= 12) prefetch(panel, b_at, row, k, unroll);
     for (int u = 0; u < unroll; ++u) {
       std::vector<Value*> y;
       for (int n = 0; n < tile_.vectors; ++n) {
         const Index at = panel.step * u + int64_t{n} * tile_.lanes * bytes(compute_);
-        y.push_back(b_.vload(b_at, {.storage = compute_, .bytes = at, .align = bytes(compute_)}, vector));
+        y.push_back(b_.vload(b_at, {.storage = compute_, .bytes = at, .align = bytes(compute_)}, vector,
+                             panel.masks.empty() ? nullptr : panel.masks[static_cast<size_t>(n)]));
       }
       size_t next = 0;
       for (int r = 0; r < tile_.rows; ++r) {
-        Value* x =
-            b_.vload(a_at, {.storage = compute_, .bytes = width * r + step * u, .align = bytes(compute_)}, scalar);
+        const Index start = packs_rows_ || !a_.is_global ? width * r : live_row(row, r) * width;
+        Value* x = b_.vload(a_at, {.storage = compute_, .bytes = start + step * u, .align = bytes(compute_)}, scalar);
         x = b_.broadcast(x, tile_.lanes);
         for (int n = 0; n < tile_.vectors; ++n, ++next) {
           Value*& sum = sums[next];
@@ -297,16 +351,16 @@ std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_poi
   return loop->results;
 }
 
-Status Lowering::lower_gemm(const ir::Op& op) {
-  GemmLowering fast(*this, op);
+bool Lowering::lower_gemm(const ir::Op& op, const ir::Op* next) {
+  GemmLowering fast(*this, op, next);
   const std::string obstacle = options_.micro_kernels ? fast.obstacle() : "register tiles are switched off";
   if (obstacle.empty()) {
     fast.lower();
-    return {};
+    return fast.took_next();
   }
   lower_plain_gemm(op.as<ir::GemmAttributes>());
   fact("gemm", "plain loops over lanes: " + obstacle, op.location);
-  return {};
+  return false;
 }
 
 }  // namespace tilewright::plan::cpu

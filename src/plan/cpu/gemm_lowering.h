@@ -4,7 +4,7 @@
 //     for each panel of NR columns:  panel = shared | packed here | in place
 //       for each MR rows:  registers (+)= A[MR, KC] · panel[KC, NR]
 //
-// Per operand, by rule: *in place* when it lies in scratch or is read by fewer than four register tiles; *packed once
+// Per operand, by rule: *in place* when it lies in scratch or few rows read it; *packed once
 // and shared* when it is a global tensor that several blocks read and no block writes; else *packed per block*. Does
 // not do: integer dot products by special instructions (dot_gemm.h).
 #pragma once
@@ -18,36 +18,57 @@ namespace tilewright::plan::cpu {
 struct Panel {
   ir::Value* pointer = nullptr;
   ir::Index step;
-  ir::Value* next = nullptr;    ///< where the next panel will be read, to be prefetched; null: unknown
-  bool next_is_beside = false;  ///< the next panel's rows follow this one's (in place)
+  ir::Value* next = nullptr;           ///< where the next panel will be read, to be prefetched; null: unknown
+  bool next_is_beside = false;         ///< the next panel's rows follow this one's (in place)
+  std::vector<ir::Value*> masks = {};  ///< lanes of each vector inside the operand; empty: all
 };
 
 class GemmLowering {
  public:
-  GemmLowering(Lowering& lowering, const ir::Op& op);
+  /// `next`: the operation after this one in its region; null: unknown.
+  GemmLowering(Lowering& lowering, const ir::Op& op, const ir::Op* next);
 
   /// Why register tiles cannot serve this gemm; empty when they can.
   std::string obstacle() const;
   void lower();
+  /// The next operation, a copy of C to global memory, was lowered with this one.
+  bool took_next() const { return target_.is_used; }
 
  private:
   Operand operand(const ir::View& view, bool depth_is_last) const;
   void lower_blocks();
+  void find_target();
+  void open_target(ir::Index k0, ir::Index depth);
   void pack_rows(ir::Index k0, ir::Index depth, ir::Index rows);
+  void pack_whole_rows(ir::Index k0, ir::Index depth, ir::Index rows);
   Panel find_panel(ir::Index column, ir::Index k0, ir::Index depth);
   Panel shared_panel(ir::Index column, ir::Index k0);
   Panel packed_panel(ir::Index column, ir::Index k0, ir::Index depth);
   void register_tile(ir::Index row, ir::Index column, const Panel& panel, ir::Index k0, ir::Index depth);
   std::vector<ir::Value*> multiply(std::vector<ir::Value*> acc, ir::Value* a_pointer, const Panel& panel, ir::Index row,
                                    ir::Index lo, ir::Index hi, int unroll);
+  std::vector<ir::Value*> start_sums(ir::Index row, ir::Value* c_pointer, ir::Index k0);
+  ir::Index tile_row_bytes(ir::Index row, int r) const;
+  void store_sums(ir::Index row, ir::Index column, ir::Value* c_pointer, const std::vector<ir::Value*>& sums);
+  ir::Index live_row(ir::Index row, int r) const;
   void prefetch(const Panel& panel, ir::Value* b_at, ir::Index row, ir::Index k, int unroll);
   bool can_share() const;
   ir::Index sharing_blocks() const;
   ir::Index shared_panels() const;
   void request_packing();
 
+  /// Where the sums of the last depth block go instead of C's tile: the tensor the next operation copies it to.
+  struct Target {
+    bool is_used = false;
+    const Placement* place = nullptr;
+    ir::Index base, pitch;         ///< bytes
+    ir::Value* pointer = nullptr;  ///< of this depth block: the tensor, or C's tile
+    ir::Index step;                ///< its pitch
+  };
+
   Lowering& l_;
   const ir::Op& op_;
+  const ir::Op* next_;
   const ir::GemmAttributes& attributes_;
   ir::Builder& b_;
   DType compute_;
@@ -56,8 +77,13 @@ class GemmLowering {
   int64_t rows_, columns_;  ///< of the C tile
   Operand a_, b_operand_;
   const Placement* c_ = nullptr;
-  ir::Index depth_, live_rows_, live_columns_;
+  ir::Index depth_, live_rows_, live_columns_, c_pitch_;
   bool packs_rows_ = false, reads_in_place_ = false, shares_ = false;
+  bool copies_whole_rows_ = false;  ///< A's rows are contiguous and their depth is all there
+  bool repeats_last_row_ = false;   ///< rows of a register tile beyond the last live one are copies of it
+  Target target_;
+  ir::Value* revisits_ = nullptr;  ///< lanes: all on unless this is the first depth block
+  std::vector<ir::Value*> column_masks_;
   ir::Index is_shared_;  ///< condition at run time, when shares_
   int workspace_ = -1;
   ir::Index panel_depth_;  ///< rows of a shared panel

@@ -106,24 +106,21 @@ Panel GemmLowering::find_panel(Index column, Index k0, Index depth) {
   const Index in_place_bytes = b_operand_.base + column * b_operand_.width_stride + k0 * b_operand_.depth_stride;
   if (reads_in_place_ && !b_operand_.is_global)
     return {b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride};
-  Index condition;
-  std::function<Panel()> yes;
-  if (shares_) {
-    if (is_shared_.constant()) return shared_panel(column, k0);
-    condition = is_shared_, yes = [&] { return shared_panel(column, k0); };
-  } else if (reads_in_place_) {
-    condition = less_equal(column + tile_.columns(), b_operand_.width_valid);
-    yes = [&]() -> Panel { return {b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride}; };
-  } else {
-    return packed_panel(column, k0, depth);
+  if (!shares_ && !reads_in_place_) return packed_panel(column, k0, depth);
+  if (!shares_) {
+    Panel panel{b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride, nullptr, true, {}};
+    if (l_.bounds_.is_never_less(b_operand_.width_valid, column + tile_.columns())) return panel;
+    for (int v = 0; v < tile_.vectors; ++v)
+      panel.masks.push_back(b_.mask(b_operand_.width_valid - column - int64_t{v} * tile_.lanes, tile_.lanes));
+    return panel;
   }
-  const auto give = [&](const Panel& p) { b_.yield({p.pointer, b_.index_value(p.step), p.next ? p.next : p.pointer}); };
+  if (is_shared_.constant()) return shared_panel(column, k0);
+  const auto give = [&](const Panel& p) { b_.yield({p.pointer, p.next ? p.next : p.pointer}); };
+  const Type pointer = Type::pointer(ir::MemorySpace::Global);
   const ir::Op* found = b_.if_else(
-      b_.index_condition(condition), [&](const std::vector<Value*>&) { give(yes()); },
-      [&](const std::vector<Value*>&) { give(packed_panel(column, k0, depth)); },
-      {Type::pointer(ir::MemorySpace::Global), Type::scalar(DType::I64), Type::pointer(ir::MemorySpace::Global)});
-  if (shares_) return {found->results[0], l_.number(tile_.columns() * bytes(compute_)), found->results[2]};
-  return {found->results[0], l_.vector_.indices().symbol(found->results[1]), nullptr, true};
+      b_.index_condition(is_shared_), [&](const std::vector<Value*>&) { give(shared_panel(column, k0)); },
+      [&](const std::vector<Value*>&) { give(packed_panel(column, k0, depth)); }, {pointer, pointer});
+  return {found->results[0], l_.number(tile_.columns() * bytes(compute_)), found->results[1]};
 }
 
 /// A global tensor no block writes, cut at whole panels, at places that only grid and loop variables decide.

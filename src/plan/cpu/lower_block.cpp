@@ -127,6 +127,10 @@ Status Lowering::lower_region(const ir::Region& region) {
         continue;
       }
     }
+    if (op->kind == OpKind::Gemm) {
+      i += lower_gemm(*op, i + 1 < region.ops.size() ? region.ops[i + 1] : nullptr);
+      continue;
+    }
     if (Status done = lower_op(*op); !done) return done;
   }
   return {};
@@ -145,7 +149,7 @@ Status Lowering::lower_op(const Op& op) {
     case OpKind::Alloc: return place(op);
     case OpKind::Fill: return lower_fill(op), Status{};
     case OpKind::Copy: return lower_copy(op), Status{};
-    case OpKind::Gemm: return lower_gemm(op);
+    case OpKind::Gemm: return lower_gemm(op, nullptr), Status{};
     case OpKind::Reduce: return lower_reduce(op), Status{};
     case OpKind::ReduceArg: return lower_reduce_arg(op), Status{};
     case OpKind::Scan: return lower_scan(op), Status{};

@@ -166,7 +166,8 @@ class Lowering {
   ir::Index written_bytes(const FusedGroup& group) const;
 
   // lower_gemm.cpp
-  Status lower_gemm(const ir::Op& op);
+  /// True when `next`, the operation after it, was lowered with it.
+  bool lower_gemm(const ir::Op& op, const ir::Op* next);
   void lower_plain_gemm(const ir::GemmAttributes& a);
   // gemm_panels.cpp
   void emit_panel(const Operand& operand, const RegisterTile& tile, DType compute, ir::Value* to, ir::Index column,

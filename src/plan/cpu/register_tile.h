@@ -17,12 +17,12 @@ struct RegisterTile {
   int columns() const { return vectors * lanes; }
 };
 
-/// Cycles of one cache block = tiles · (depth · max(FMAs / 2, loads / 2, latency) + what a tile costs to enter and
-/// leave).
+/// Cycles of one cache block = tiles · (depth · (max(FMAs / 2, loads / 2, latency) + a share of the loads) + what a
+/// tile costs to enter and leave).
 RegisterTile choose_register_tile(const target::Cpu& cpu, int64_t rows, int64_t columns, DType compute);
 
-/// Depth of a cache block: a panel of B about fills the first-level cache (it streams from the second as fast as
-/// registers use it; a deeper block enters and leaves C less often).
+/// Depth of a cache block: a panel of B stays in the first-level cache when 256 of its rows fit, else it streams from
+/// the second, of which it takes a sixteenth. A deeper block enters and leaves C less often.
 int64_t choose_depth_block(const target::Cpu& cpu, const RegisterTile& tile, DType compute);
 
 }  // namespace tilewright::plan::cpu
