@@ -1,11 +1,12 @@
 # One test binary per room; a folder without tests is skipped.
-foreach(room base layout ir lang target interp analysis transform plan/cpu runtime runtime/abi runtime/cuda aot cache driver fuzz measure
+foreach(room base layout ir lang target interp analysis transform runtime runtime/abi runtime/cuda aot cache driver fuzz measure
              candidate tune bench/record bench/oracle bench/traffic bench/decision bench/report bench bench/suite dispatch adapters models tools)
   string(REPLACE "/" "_" id ${room})
   tw_room_test(${room} LINKS tw_${id})
 endforeach()
 tw_room_test(adapters/rival LINKS tw_adapters_rival tw_bench_oracle)
 tw_room_test(codegen/cuda LINKS tw_codegen_cuda tw_plan_gpu tw_interp tw_lang tw_runtime)
+tw_room_test(plan/cpu LINKS tw_plan_cpu tw_lang)
 tw_room_test(plan/gpu LINKS tw_plan_gpu tw_interp tw_lang tw_runtime)
 if(TILEWRIGHT_COMPILER)
   foreach(room codegen/llvm codegen/cpu)

@@ -4,6 +4,7 @@
 
 #include "interp/bounded.h"
 #include "interp/scalar.h"
+#include "target/cpu_dot.h"
 
 namespace tilewright::interp {
 namespace {
@@ -340,6 +341,25 @@ void fma(const Column& a, const Column& b, const Column& c, Column& out) {
         out.dtype == DType::F64 ? std::fma(x, y, z)
                                 : std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z));
   }
+}
+
+void dot(const Column& a, const Column& b, const Column& sum, int64_t lanes, Column& out) {
+  out.reset(DType::I32, lanes);
+  const int64_t terms = 32 / bits(a.dtype);
+  std::vector<int64_t> x(static_cast<size_t>(terms)), y(x.size());
+  for (int64_t i = 0; i < lanes; ++i) {
+    for (int64_t t = 0; t < terms; ++t) {
+      x[static_cast<size_t>(t)] = a.integer_at(i * terms + t), y[static_cast<size_t>(t)] = b.integer_at(i * terms + t);
+    }
+    out.integer[static_cast<size_t>(i)] = target::dot_lane(x, y, static_cast<int32_t>(sum.integer_at(i)));
+  }
+}
+
+void split_lanes(const Column& x, DType narrow, int64_t lanes, Column& out) {
+  out.reset(narrow, lanes);
+  const int64_t parts = bits(x.dtype) / bits(narrow);
+  for (int64_t i = 0; i < lanes; ++i)
+    out.integer[static_cast<size_t>(i)] = wrap(narrow, x.integer_at(i / parts) >> (i % parts * bits(narrow)));
 }
 
 }  // namespace tilewright::interp

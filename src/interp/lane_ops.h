@@ -15,5 +15,9 @@ void select(const Column& condition, const Column& yes, const Column& no, Mode m
 void cast(const Column& x, DType to, Mode mode, Column& out);
 /// a·b + c rounded once. Values mode only.
 void fma(const Column& a, const Column& b, const Column& c, Column& out);
+/// Integer sums: each i32 lane of `sum` gains the products of the narrower elements beside it (target/cpu_dot.h).
+void dot(const Column& a, const Column& b, const Column& sum, int64_t lanes, Column& out);
+/// The bits of wider integer lanes as `lanes` narrower ones, low bits first.
+void split_lanes(const Column& x, DType narrow, int64_t lanes, Column& out);
 
 }  // namespace tilewright::interp

@@ -66,8 +66,9 @@ void apply_lanes(ir::IndexOp op, const int64_t* a, int64_t sa, const int64_t* b,
     TW_CASE(Mul)
     TW_CASE(FloorDiv)
     TW_CASE(FloorMod)
-    TW_CASE(Min) TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne) TW_CASE(And) TW_CASE(Or) TW_CASE(Const)
-        TW_CASE(Symbol) TW_CASE(Select) TW_CASE(Not)
+    TW_CASE(Min)
+    TW_CASE(Max) TW_CASE(Lt) TW_CASE(Le) TW_CASE(Eq) TW_CASE(Ne) TW_CASE(And) TW_CASE(Or) TW_CASE(Const) TW_CASE(Symbol)
+        TW_CASE(Select) TW_CASE(Not)
 #undef TW_CASE
   }
 }
@@ -206,7 +207,10 @@ bool LaneValues::run_pure(const ir::Op& op) {
         for (int64_t& v : out.integer) v = wrap(type.dtype, v);
       }
       return true;
-    case ir::OpKind::Unary: unary(op.as<ir::UnaryAttributes>().op, in(0), type.dtype, mode_, out); return true;
+    case ir::OpKind::Unary:
+      if (type.lanes != op.operands[0]->type.lanes) return split_lanes(in(0), type.dtype, type.lanes, out), true;
+      unary(op.as<ir::UnaryAttributes>().op, in(0), type.dtype, mode_, out);
+      return true;
     case ir::OpKind::Binary: binary(op.as<ir::BinaryAttributes>().op, in(0), in(1), mode_, out); return true;
     case ir::OpKind::Compare: compare(op.as<ir::CompareAttributes>().op, in(0), in(1), mode_, out); return true;
     case ir::OpKind::Select: select(in(0), in(1), in(2), mode_, out); return true;
@@ -227,7 +231,9 @@ bool LaneValues::run_pure(const ir::Op& op) {
       return true;
     }
     case ir::OpKind::Shuffle: shuffle(op, out); return true;
-    case ir::OpKind::Fma: fma(in(0), in(1), in(2), out); return true;
+    case ir::OpKind::Fma:
+      is_float(type.dtype) ? fma(in(0), in(1), in(2), out) : dot(in(0), in(1), in(2), type.lanes, out);
+      return true;
     case ir::OpKind::VectorReduce: reduce_lanes(op, out); return true;
     case ir::OpKind::Mask: {
       const int64_t active = uniform(op.as<ir::IndexAttributes>().index);

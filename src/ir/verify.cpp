@@ -253,9 +253,7 @@ class Verifier {
         require(same(operand(op, 1), operand(op, 2)), "both branches have one type");
         return require(same(operand(op, 1), op.result()->type), "the result has the branches' type");
       case OpKind::Cast: return require(operand(op, 0).lanes == op.result()->type.lanes, "a cast keeps the lanes");
-      case OpKind::Fma:
-        return require(same(operand(op, 0), operand(op, 1)) && same(operand(op, 0), operand(op, 2)),
-                       "three operands of one type");
+      case OpKind::Fma: return check_fma(op);
       case OpKind::Offset:
       case OpKind::VectorLoad:
       case OpKind::VectorStore:
@@ -385,13 +383,24 @@ class Verifier {
     check_scalar(op, 0, compute_type(buffer->type.dtype));
   }
 
+  /// Integers: each 32-bit lane adds the products of the narrower neighbouring elements that make it up.
+  void check_fma(const Op& op) const {
+    const Type &a = operand(op, 0), &b = operand(op, 1), &sum = operand(op, 2);
+    require(same(sum, op.result()->type), "the result has the addend's type");
+    if (is_float(sum.dtype)) return require(same(a, b) && same(a, sum), "three operands of one type");
+    require(sum.dtype == DType::I32 && a.lanes == b.lanes && bits(a.dtype) == bits(b.dtype) && is_int(a.dtype) &&
+                is_int(b.dtype) && a.lanes * bits(a.dtype) == sum.lanes * 32,
+            "an integer dot product has as many bits in each factor as in its i32 sums");
+  }
+
   void check_unary(const Op& op) const {
     const Type& from = operand(op, 0);
     const Type& to = op.result()->type;
     switch (op.as<UnaryAttributes>().op) {
       case UnaryOp::IsNan:
         return require(to.dtype == DType::Bool && is_float(from.dtype), "isnan takes a float and gives a bool");
-      case UnaryOp::Bitcast: return require(bits(from.dtype) == bits(to.dtype), "a bitcast keeps the width");
+      case UnaryOp::Bitcast:
+        return require(bits(from.dtype) * from.lanes == bits(to.dtype) * to.lanes, "a bitcast keeps the width");
       default: return require(same(from, to), "the result has the operand's type");
     }
   }

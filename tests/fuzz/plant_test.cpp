@@ -12,7 +12,8 @@ namespace tilewright::fuzz {
 namespace {
 
 constexpr std::array kPlants = {"forward_copies:1", "join_gemm_steps:1", "fold_clears:1", "lower_access:1",
-                                "pack_panels:1",    "lower_tiles:1",     "lower_fused:1", "expand_math:1"};
+                                "pack_panels:1",    "gemm_dot:1",        "gemm_target:1", "lower_tiles:1",
+                                "lower_fused:1",    "expand_math:1"};
 
 class PlantedMistake : public testing::TestWithParam<const char*> {};
 

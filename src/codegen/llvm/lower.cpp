@@ -5,6 +5,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/llvm/convert.h"
+#include "codegen/llvm/dot.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -317,6 +318,8 @@ Status Lowering::lower_op(const ir::Op& op) {
     case OpKind::Cast:
       return give(convert(b_, value(op.operands[0]), op.operands[0]->type.dtype, op.result()->type.dtype));
     case OpKind::Fma:
+      if (!is_float(op.result()->type.dtype))
+        return give(lower_dot(b_, value(op.operands[0]), value(op.operands[1]), value(op.operands[2])));
       return give(b_.CreateIntrinsic(llvm::Intrinsic::fma, {type(op.result()->type)},
                                      {value(op.operands[0]), value(op.operands[1]), value(op.operands[2])}));
     case OpKind::Slot: {

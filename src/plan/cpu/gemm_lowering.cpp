@@ -99,22 +99,31 @@ void GemmLowering::lower() {
       a_is_inside && a_.depth_dim > a_.width_dim && a_.depth_stride.is_constant(bytes(a_.place->storage));
   const bool can_read_a = a_.place->storage == compute_ && a_is_inside;
   repeats_last_row_ = a_.is_global && a_.width_valid == live_rows_ && (can_read_a || copies_whole_rows_);
-  packs_rows_ = a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
+  dot_ = find_dot(a_is_inside && b_is_inside);
+  if (dot_) depth_block_ *= dot_->terms;
+  packs_rows_ = dot_ || a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
   shares_ = rows_repay && can_share();
-  reads_in_place_ = b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
+  reads_in_place_ = !dot_ && b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
   if (packs_rows_) {
     const int64_t rows = round_up(rows_, tile_.rows);
     const bool by_columns = a_.width_dim > a_.depth_dim;
-    a_pitch_ = (by_columns ? rows : depth_block_) * bytes(compute_) + 64;
+    a_pitch_ = (by_columns ? rows : depth_block_) * bytes(a_element()) + 64;
     a_scratch_ = l_.reserve(a_pitch_ * (by_columns ? depth_block_ : rows));
+    if (is_biased()) corrections_ = l_.reserve(rows * bytes(compute_));
   }
   if (shares_) request_packing();
   const bool packs_here = shares_ ? !is_shared_.constant() : !reads_in_place_;
-  if (packs_here) b_scratch_ = l_.reserve(depth_block_ * tile_.columns() * bytes(compute_));
+  if (packs_here) b_scratch_ = l_.reserve(depth_block_ / panel_shape().terms() * panel_shape().row_bytes());
   l_.fact("gemm",
           fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
                       tile_.columns(), tile_.lanes, name(compute_), tile_.rows * tile_.vectors, depth_block_),
           op_.location);
+  if (dot_) {
+    l_.fact("gemm instruction",
+            fmt::format("{}: {} products of {} a lane, exact{}", dot_->name, dot_->terms, name(dot_->a),
+                        is_biased() ? "; B is kept as B + 128 and 128 times A's row sums are taken off" : ""),
+            op_.location);
+  }
   l_.fact("gemm A",
           packs_rows_    ? "copied row by row into scratch with a padded pitch"
           : a_.is_global ? "read in place from the tensor: few rows at a time"
@@ -163,16 +172,10 @@ void GemmLowering::lower_blocks() {
   });
 }
 
-/// The row of the C tile that row r of the register tile at `row` computes.
-Index GemmLowering::live_row(Index row, int r) const {
-  if (!repeats_last_row_ || l_.bounds_.is_never_less(live_rows_, row + (r + 1))) return row + r;
-  return min(row + r, live_rows_ - 1);
-}
-
 /// A's rows [0, rows) × [k0, k0 + depth) into scratch when both are contiguous in memory and depth is all there.
 void GemmLowering::pack_whole_rows(Index k0, Index depth, Index rows) {
-  const int lanes = l_.cpu_.vector_bits / bits(compute_);
-  const DType storage = a_.place->storage;
+  const DType storage = a_.place->storage, element = a_element();
+  const int lanes = l_.cpu_.vector_bits / bits(element);
   const Type type = Type::scalar(compute_type(storage), lanes);
   Value* from = b_.offset(a_.place->pointer, a_.base + k0 * a_.depth_stride);
   Value* to = b_.scratch(l_.number(a_scratch_));
@@ -184,20 +187,25 @@ void GemmLowering::pack_whole_rows(Index k0, Index depth, Index rows) {
     Value* source = b_.offset(from, live_row(row, 0) * a_.width_stride);
     Value* target = b_.offset(to, row * a_pitch_);
     const Index count = all_rows ? depth : ir::select(less(row, a_.width_valid), depth, l_.number(0));
-    const auto copy = [&](Index k, Value* mask) {
+    std::vector<Value*> sums;
+    if (is_biased()) sums.push_back(b_.integer(DType::I32, 0, tile_.lanes));
+    const auto copy = [&](Index k, Value* mask, Value* sum) {
       Value* x =
           b_.vload(source, {.storage = storage, .bytes = k * bytes(storage), .align = bytes(storage)}, type, mask);
-      b_.vstore(target, {.storage = compute_, .bytes = k * bytes(compute_), .align = bytes(compute_)},
-                b_.cast(x, compute_));
+      x = b_.cast(x, element);
+      b_.vstore(target, {.storage = element, .bytes = k * bytes(element), .align = bytes(element)}, x);
+      return sum ? add_row_sum(sum, x) : nullptr;
     };
     Value* row_mask = all_rows ? nullptr : b_.mask(count, lanes);
     const Index whole = floordiv(depth, lanes) * lanes;
-    b_.for_loop(l_.number(0), whole, l_.number(lanes), [&](const std::vector<Value*>& k) {
-      copy(symbol(k[0]), row_mask);
-      b_.yield({});
+    const ir::Op* loop = b_.for_loop(l_.number(0), whole, l_.number(lanes), sums, [&](const std::vector<Value*>& k) {
+      Value* sum = copy(symbol(k[0]), row_mask, sums.empty() ? nullptr : k[1]);
+      b_.yield(sum ? std::vector<Value*>{sum} : std::vector<Value*>{});
     });
     // The pitch leaves room for one vector beyond the last whole one.
-    if (!(depth - whole).is_constant(0)) copy(whole, b_.mask(count - whole, lanes));
+    Value* sum = sums.empty() ? nullptr : loop->results[0];
+    if (!(depth - whole).is_constant(0)) sum = copy(whole, b_.mask(count - whole, lanes), sum);
+    if (sum) store_correction(row, sum);
     b_.yield({});
   });
 }
@@ -228,127 +236,6 @@ void GemmLowering::pack_rows(Index k0, Index depth, Index rows) {
   };
   if (!(rows - valid).is_constant(0)) zeros(valid, rows, l_.number(0), depth);
   if (!(depth - loaded).is_constant(0)) zeros(l_.number(0), valid, loaded, depth);
-}
-
-/// MR × NR of C over one depth block.
-void GemmLowering::register_tile(Index row, Index column, const Panel& panel, Index k0, Index depth) {
-  const auto& c = attributes_.c;
-  const size_t last = c.slices.size() - 1;
-  size_t row_dim = 0;
-  while (!c.slices[row_dim].keep) ++row_dim;
-  Index c_bytes = row * c_->strides[row_dim] + column * c_->strides[last];
-  for (size_t d = 0; d < c.slices.size(); ++d) c_bytes = c_bytes + l_.map(c.slices[d].start) * c_->strides[d];
-  c_pitch_ = c_->strides[row_dim];
-  Value* c_pointer = b_.offset(c_->pointer, c_bytes);
-  Value* a_pointer;
-  if (packs_rows_) {
-    const bool by_columns = a_.width_dim > a_.depth_dim;
-    a_pointer = b_.scratch(l_.number(a_scratch_) + row * (by_columns ? bytes(compute_) : a_pitch_));
-  } else {
-    a_pointer = b_.offset(a_.place->pointer,
-                          a_.base + k0 * a_.depth_stride + (a_.is_global ? l_.number(0) : row * a_.width_stride));
-  }
-  std::vector<Value*> acc = start_sums(row, c_pointer, k0);
-  const int unroll = tile_.rows * tile_.vectors >= 12 ? 1 : 4;
-  const Index whole = floordiv(depth, unroll) * unroll;
-  acc = multiply(std::move(acc), a_pointer, panel, row, l_.number(0), whole, unroll);
-  if (!(depth - whole).is_constant(0)) acc = multiply(std::move(acc), a_pointer, panel, row, whole, depth, 1);
-  store_sums(row, column, c_pointer, acc);
-}
-
-/// From C's element of the register tile at `row` to the one in its row r. Where sums go straight to a tensor, rows
-/// beyond the last live one are that row again.
-Index GemmLowering::tile_row_bytes(Index row, int r) const {
-  return target_.is_used ? (live_row(row, r) - row) * c_pitch_ : c_pitch_ * r;
-}
-
-/// C's elements, or zeros in the first depth block of a product that overwrites.
-std::vector<Value*> GemmLowering::start_sums(Index row, Value* c_pointer, Index k0) {
-  const auto count = static_cast<size_t>(tile_.rows * tile_.vectors);
-  if (!attributes_.accumulate && k0.constant()) {
-    Value* zero = is_float(compute_) ? b_.real(compute_, 0, tile_.lanes) : b_.integer(compute_, 0, tile_.lanes);
-    return std::vector<Value*>(count, zero);
-  }
-  std::vector<Value*> out;
-  for (int r = 0; r < tile_.rows; ++r) {
-    for (int v = 0; v < tile_.vectors; ++v) {
-      const Index at = tile_row_bytes(row, r) + int64_t{v} * tile_.lanes * bytes(compute_);
-      out.push_back(b_.vload(c_pointer, {.storage = compute_, .bytes = at, .align = bytes(compute_)},
-                             Type::scalar(compute_, tile_.lanes), revisits_));
-    }
-  }
-  return out;
-}
-
-void GemmLowering::store_sums(Index row, Index column, Value* c_pointer, const std::vector<Value*>& sums) {
-  Value* to = target_.is_used ? b_.offset(target_.pointer, column * bytes(compute_)) : c_pointer;
-  size_t next = 0;
-  for (int r = 0; r < tile_.rows; ++r) {
-    const Index start = target_.is_used ? live_row(row, r) * target_.step : tile_row_bytes(row, r);
-    for (int v = 0; v < tile_.vectors; ++v) {
-      b_.vstore(
-          to,
-          {.storage = compute_, .bytes = start + int64_t{v} * tile_.lanes * bytes(compute_), .align = bytes(compute_)},
-          sums[next++], column_masks_[static_cast<size_t>(v)]);
-    }
-  }
-}
-
-/// Spreads the lines of the next panel over the row tiles of this one, a few bytes per step of k.
-void GemmLowering::prefetch(const Panel& panel, Value* b_at, Index row, Index k, int unroll) {
-  const int64_t row_bytes = int64_t{tile_.columns()} * bytes(compute_);
-  if (panel.next_is_beside) {
-    for (int u = 0; u < unroll; ++u) {
-      for (int64_t line = 0; line < row_bytes; line += 64) {
-        b_.op(OpKind::Prefetch, {b_at},
-              ir::MemoryAttributes{.bytes = panel.step * u + (row_bytes + line), .streaming = true});
-      }
-    }
-    return;
-  }
-  if (!panel.next) return;
-  const int64_t row_tiles = (rows_ + tile_.rows - 1) / tile_.rows;
-  const int64_t share = (row_bytes + row_tiles - 1) / row_tiles;
-  if (share > 64) return;  // too few row tiles to hide it
-  const Index at = floordiv(row, tile_.rows) * (share * depth_block_) + k * share;
-  b_.op(OpKind::Prefetch, {panel.next}, ir::MemoryAttributes{.bytes = at, .streaming = true});
-}
-
-std::vector<Value*> GemmLowering::multiply(std::vector<Value*> acc, Value* a_pointer, const Panel& panel, Index row,
-                                           Index lo, Index hi, int unroll) {
-  const bool by_columns = a_.width_dim > a_.depth_dim;
-  const Index width = packs_rows_ ? l_.number(by_columns ? bytes(compute_) : a_pitch_) : a_.width_stride;
-  const Index step = packs_rows_ ? l_.number(by_columns ? a_pitch_ : bytes(compute_)) : a_.depth_stride;
-  const Type scalar = Type::scalar(compute_), vector = Type::scalar(compute_, tile_.lanes);
-  const ir::Op* loop = b_.for_loop(lo, hi, l_.number(unroll), acc, [&](const std::vector<Value*>& v) {
-    const Index k = l_.vector_.indices().symbol(v[0]);
-    Value* a_at = b_.offset(a_pointer, k * step);
-    Value* b_at = b_.offset(panel.pointer, k * panel.step);
-    std::vector<Value*> sums(v.begin() + 1, v.end());
-    if (unroll > 1 || tile_.rows * tile_.vectors >= 12) prefetch(panel, b_at, row, k, unroll);
-    for (int u = 0; u < unroll; ++u) {
-      std::vector<Value*> y;
-      for (int n = 0; n < tile_.vectors; ++n) {
-        const Index at = panel.step * u + int64_t{n} * tile_.lanes * bytes(compute_);
-        y.push_back(b_.vload(b_at, {.storage = compute_, .bytes = at, .align = bytes(compute_)}, vector,
-                             panel.masks.empty() ? nullptr : panel.masks[static_cast<size_t>(n)]));
-      }
-      size_t next = 0;
-      for (int r = 0; r < tile_.rows; ++r) {
-        const Index start = packs_rows_ || !a_.is_global ? width * r : live_row(row, r) * width;
-        Value* x = b_.vload(a_at, {.storage = compute_, .bytes = start + step * u, .align = bytes(compute_)}, scalar);
-        x = b_.broadcast(x, tile_.lanes);
-        for (int n = 0; n < tile_.vectors; ++n, ++next) {
-          Value*& sum = sums[next];
-          sum = is_float(compute_)
-                    ? b_.fma(x, y[static_cast<size_t>(n)], sum)
-                    : b_.binary(ir::BinaryOp::Add, sum, b_.binary(ir::BinaryOp::Mul, x, y[static_cast<size_t>(n)]));
-        }
-      }
-    }
-    b_.yield(std::move(sums));
-  });
-  return loop->results;
 }
 
 bool Lowering::lower_gemm(const ir::Op& op, const ir::Op* next) {

@@ -5,8 +5,9 @@
 //       for each MR rows:  registers (+)= A[MR, KC] · panel[KC, NR]
 //
 // Per operand, by rule: *in place* when it lies in scratch or few rows read it; *packed once
-// and shared* when it is a global tensor that several blocks read and no block writes; else *packed per block*. Does
-// not do: integer dot products by special instructions (dot_gemm.h).
+// and shared* when it is a global tensor that several blocks read and no block writes; else *packed per block*.
+// Products of i8 use the CPU's dot product (gemm_dot.cpp). Split by part: gemm_panels.cpp, gemm_micro_kernel.cpp,
+// gemm_target.cpp.
 #pragma once
 
 #include "plan/cpu/lowering.h"
@@ -45,13 +46,32 @@ class GemmLowering {
   Panel shared_panel(ir::Index column, ir::Index k0);
   Panel packed_panel(ir::Index column, ir::Index k0, ir::Index depth);
   void register_tile(ir::Index row, ir::Index column, const Panel& panel, ir::Index k0, ir::Index depth);
-  std::vector<ir::Value*> multiply(std::vector<ir::Value*> acc, ir::Value* a_pointer, const Panel& panel, ir::Index row,
-                                   ir::Index lo, ir::Index hi, int unroll);
+  // gemm_micro_kernel.cpp
+  /// What a step of k moves: positions in A, in the panel, in the panel after it (null: no prefetching), and the sums.
+  struct Cursor {
+    ir::Value* a = nullptr;
+    ir::Value* b = nullptr;
+    ir::Value* next = nullptr;
+    std::vector<ir::Value*> sums;
+    std::vector<ir::Value*> values() const;
+  };
+  Cursor multiply(Cursor at, const Panel& panel, ir::Index row, ir::Index lo, ir::Index hi, int unroll);
+  void multiply_once(Cursor& at, const Panel& panel, ir::Index row, int u);
+  ir::Value* next_panel(const Panel& panel, ir::Index row);
   std::vector<ir::Value*> start_sums(ir::Index row, ir::Value* c_pointer, ir::Index k0);
   ir::Index tile_row_bytes(ir::Index row, int r) const;
   void store_sums(ir::Index row, ir::Index column, ir::Value* c_pointer, const std::vector<ir::Value*>& sums);
   ir::Index live_row(ir::Index row, int r) const;
-  void prefetch(const Panel& panel, ir::Value* b_at, ir::Index row, ir::Index k, int unroll);
+  int64_t prefetch_bytes() const;
+  void prefetch(const Panel& panel, const Cursor& at, int unroll);
+  // gemm_dot.cpp
+  const target::CpuDot* find_dot(bool depth_is_inside) const;
+  ir::Value* add_row_sum(ir::Value* sums, ir::Value* elements);
+  void store_correction(ir::Index row, ir::Value* sums);
+  ir::Value* correction(ir::Index row);
+  bool is_biased() const { return dot_ && dot_->b == DType::U8; }
+  DType a_element() const { return dot_ ? dot_->a : compute_; }
+  PanelShape panel_shape() const { return {tile_, compute_, dot_}; }
   bool can_share() const;
   ir::Index sharing_blocks() const;
   ir::Index shared_panels() const;
@@ -73,6 +93,7 @@ class GemmLowering {
   ir::Builder& b_;
   DType compute_;
   RegisterTile tile_;
+  const target::CpuDot* dot_ = nullptr;
   int64_t depth_block_;
   int64_t rows_, columns_;  ///< of the C tile
   Operand a_, b_operand_;
@@ -87,7 +108,7 @@ class GemmLowering {
   ir::Index is_shared_;  ///< condition at run time, when shares_
   int workspace_ = -1;
   ir::Index panel_depth_;  ///< rows of a shared panel
-  int64_t a_scratch_ = 0, a_pitch_ = 0, b_scratch_ = 0;
+  int64_t a_scratch_ = 0, a_pitch_ = 0, b_scratch_ = 0, corrections_ = 0;
 };
 
 }  // namespace tilewright::plan::cpu

@@ -25,9 +25,11 @@ Index product(const std::vector<Index>& factors, Index one) {
 }  // namespace
 
 /// Rows [k0, k0 + depth) of NR columns from `column`, zeros outside the operand.
-void Lowering::emit_panel(const Operand& o, const RegisterTile& tile, DType compute, Value* to, Index column, Index k0,
-                          Index depth) {
-  const int64_t element = bytes(compute), row_bytes = tile.columns() * element;
+void Lowering::emit_panel(const Operand& o, const PanelShape& shape, Value* to, Index column, Index k0, Index depth) {
+  if (shape.dot) return emit_dot_panel(o, shape, to, column, k0, depth);
+  const RegisterTile& tile = shape.tile;
+  const DType compute = shape.compute;
+  const int64_t element = bytes(compute), row_bytes = shape.row_bytes();
   const DType storage = o.place->storage;
   const bool is_full = bounds_.is_never_less(o.width_valid, column + tile.columns());
   const bool contiguous = o.width_stride.is_constant(bytes(storage));
@@ -77,7 +79,7 @@ void Lowering::emit_panel(const Operand& o, const RegisterTile& tile, DType comp
 
 Panel GemmLowering::packed_panel(Index column, Index k0, Index depth) {
   Value* to = b_.scratch(l_.number(b_scratch_));
-  l_.emit_panel(b_operand_, tile_, compute_, to, column, k0, depth);
+  l_.emit_panel(b_operand_, panel_shape(), to, column, k0, depth);
   return {to, l_.number(tile_.columns() * bytes(compute_))};
 }
 
@@ -91,9 +93,11 @@ Panel GemmLowering::shared_panel(Index column, Index k0) {
   const Index panels = shared_panels();
   const Index panel = which * panels + floordiv(b_operand_.width_start + column, tile_.columns());
   const int64_t row_bytes = tile_.columns() * bytes(compute_);
-  const Index row = panel * panel_depth_ + b_operand_.depth_start + k0;
+  const int terms = panel_shape().terms();
+  const Index rows = ceildiv(panel_depth_, terms);
+  const Index row = panel * rows + floordiv(b_operand_.depth_start + k0, terms);
   Value* here = b_.offset(b_.argument(workspace_), row * row_bytes);
-  return {here, l_.number(row_bytes), b_.offset(here, panel_depth_ * row_bytes)};
+  return {here, l_.number(row_bytes), b_.offset(here, rows * row_bytes)};
 }
 
 /// Panels per matrix: whole tiles of the view's width.
@@ -137,6 +141,7 @@ bool GemmLowering::can_share() const {
     if (!regular) return false;
   }
   const Index extent = l_.map(b_operand_.view->slices[static_cast<size_t>(b_operand_.depth_dim)].extent);
+  if (!floormod(b_operand_.depth_start, panel_shape().terms()).is_constant(0)) return false;
   const bool clipped = depth_ == b_operand_.depth_valid;
   return clipped || b_operand_.depth_start.is_constant(0) ||
          (extent.constant() && floormod(b_operand_.depth_start, extent).is_constant(0));
@@ -168,15 +173,13 @@ void GemmLowering::request_packing() {
   }
   const Index matrices = product(dropped, l_.number(1));
   const Index panels = shared_panels();
-  const int64_t row_bytes = tile_.columns() * bytes(compute_);
-  const Index total = matrices * panels * panel_depth_ * row_bytes;
+  const Index total = matrices * panels * ceildiv(panel_depth_, panel_shape().terms()) * panel_shape().row_bytes();
   const Index needed = is_shared_.constant() ? total : ir::select(is_shared_, total, l_.number(0));
   workspace_ = l_.arguments_.add_workspace(fmt::format("panels of {}", b_operand_.view->buffer->name), needed);
   PackRequest request{.buffer = b_operand_.view->buffer,
                       .width_dim = b_operand_.width_dim,
                       .depth_dim = b_operand_.depth_dim,
-                      .tile = tile_,
-                      .compute = compute_,
+                      .shape = panel_shape(),
                       .workspace = workspace_,
                       .panels = panels,
                       .panel_depth = panel_depth_,
@@ -212,7 +215,7 @@ void Lowering::lower_packing(const PackRequest& r, size_t launch_position) {
       o.base = o.base + floormod(rest, place.extents[d]) * place.strides[d];
       rest = floordiv(rest, place.extents[d]);
     }
-    const int64_t row_bytes = r.tile.columns() * bytes(r.compute);
+    const Index panel_rows = ceildiv(r.panel_depth, r.shape.terms());
     const Index first = symbol_of(at[0]) * kPanelsPerTask, last = min(first + kPanelsPerTask, r.panels);
     const Index lo = symbol_of(at[1]) * kRowsPerTask, hi = min(lo + kRowsPerTask, r.panel_depth);
     Value* workspace = b_.argument(r.workspace);
@@ -221,9 +224,9 @@ void Lowering::lower_packing(const PackRequest& r, size_t launch_position) {
       const Index k0 = symbol_of(k[0]);
       b_.for_loop(first, last, number(1), [&](const std::vector<Value*>& p) {
         bounds_.declare(p[0], first, last - 1);
-        const Index row = (symbol_of(at[2]) * r.panels + symbol_of(p[0])) * r.panel_depth + k0;
-        emit_panel(o, r.tile, r.compute, b_.offset(workspace, row * row_bytes), symbol_of(p[0]) * r.tile.columns(), k0,
-                   min(number(kRowsAtOnce), hi - k0));
+        const Index row = (symbol_of(at[2]) * r.panels + symbol_of(p[0])) * panel_rows + floordiv(k0, r.shape.terms());
+        emit_panel(o, r.shape, b_.offset(workspace, row * r.shape.row_bytes()),
+                   symbol_of(p[0]) * r.shape.tile.columns(), k0, min(number(kRowsAtOnce), hi - k0));
         b_.yield({});
       });
       b_.yield({});

@@ -36,8 +36,9 @@ void GemmLowering::open_target(Index k0, Index depth) {
     target_.pointer = tensor, target_.step = target_.pitch;
     return;
   }
+  const int64_t late = l_.options_.plant.is("gemm_target", 1) ? -1 : 0;  // planted: the last block goes to C's tile
   const ir::Op* chosen = b_.if_else(
-      b_.index_condition(less_equal(depth_, k0 + depth)),
+      b_.index_condition(less_equal(depth_, k0 + depth + late)),
       [&](const std::vector<Value*>&) {
         b_.yield({tensor, b_.index_value(target_.pitch)});
       },

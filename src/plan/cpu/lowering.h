@@ -72,8 +72,7 @@ struct Operand {
 struct PackRequest {
   const ir::Value* buffer = nullptr;
   int width_dim = 0, depth_dim = 0;
-  RegisterTile tile;
-  DType compute = DType::F32;
+  PanelShape shape;
   int workspace = -1;
   ir::Index panels, panel_depth, matrices;
   ir::Index enabled;  ///< run-time condition
@@ -170,9 +169,12 @@ class Lowering {
   bool lower_gemm(const ir::Op& op, const ir::Op* next);
   void lower_plain_gemm(const ir::GemmAttributes& a);
   // gemm_panels.cpp
-  void emit_panel(const Operand& operand, const RegisterTile& tile, DType compute, ir::Value* to, ir::Index column,
-                  ir::Index k0, ir::Index depth);
+  void emit_panel(const Operand& operand, const PanelShape& shape, ir::Value* to, ir::Index column, ir::Index k0,
+                  ir::Index depth);
   void lower_packing(const PackRequest& request, size_t launch_position);
+  // gemm_dot.cpp
+  void emit_dot_panel(const Operand& operand, const PanelShape& shape, ir::Value* to, ir::Index column, ir::Index k0,
+                      ir::Index depth);
   // live_extent.cpp
   ir::Index live_extent(const ir::Op& gemm, int dim, ir::Index extent);
   bool is_written(const ir::Value* buffer) const;

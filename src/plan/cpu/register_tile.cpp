@@ -26,7 +26,8 @@ RegisterTile choose_register_tile(const target::Cpu& cpu, int64_t rows, int64_t 
   double best_cost = 1e300;
   const int lanes = cpu.vector_bits / bits(compute);
   for (const int vectors : {4, 2, 1, 3, 6, 8}) {
-    const int most_rows = (cpu.vector_registers - vectors - 1) / vectors;
+    // A quarter of the registers is for the factors: with fewer, the code generator spills sums.
+    const int most_rows = cpu.vector_registers * 3 / 4 / vectors;
     for (int r = std::min(most_rows, 14); r >= 1; --r) {
       const RegisterTile t{r, vectors, lanes};
       const double c = cost(t, rows, columns);

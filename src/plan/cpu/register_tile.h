@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
-#include "target/cpu.h"
+#include "target/cpu_dot.h"
 
 namespace tilewright::plan::cpu {
 
@@ -15,6 +15,16 @@ struct RegisterTile {
   int vectors = 1;  ///< vectors per row
   int lanes = 1;    ///< elements per vector
   int columns() const { return vectors * lanes; }
+};
+
+/// How a panel of B lies: rows of one register tile's width, one k or, for a dot product, `terms()` of them
+/// interleaved.
+struct PanelShape {
+  RegisterTile tile;
+  DType compute = DType::F32;
+  const target::CpuDot* dot = nullptr;  ///< integer dot product, or null
+  int terms() const { return dot ? dot->terms : 1; }
+  int64_t row_bytes() const { return int64_t{tile.columns()} * bytes(compute); }
 };
 
 /// Cycles of one cache block = tiles · (depth · (max(FMAs / 2, loads / 2, latency) + a share of the loads) + what a
