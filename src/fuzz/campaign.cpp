@@ -26,6 +26,15 @@ int operation_count(const ir::Kernel& kernel) {
   return n;
 }
 
+/// The first line of a refusal without its place and its numbers, so that equal reasons are counted together.
+std::string kind_of(const std::string& refusal) {
+  std::string out;
+  for (const char c : refusal.substr(0, refusal.find('\n')))
+    if (c < '0' || c > '9') out += c;
+    else if (out.empty() || out.back() != '#') out += '#';
+  return out;
+}
+
 class Campaign {
  public:
   Campaign(Subject& subject, const CampaignOptions& options) : subject_(subject), options_(options) {}
@@ -52,12 +61,12 @@ class Campaign {
  private:
   std::vector<uint32_t> fresh(int64_t i) const {
     Choices choices(case_seed(options_.seed, i));
-    generate(choices);
+    generate(choices, options_.generate);
     return choices.made();
   }
-  static Case replay(const std::vector<uint32_t>& made) {
+  Case replay(const std::vector<uint32_t>& made) const {
     Choices choices(made);
-    return generate(choices);
+    return generate(choices, options_.generate);
   }
   Judgement judge_choices(const std::vector<uint32_t>& made) { return judge(replay(made), subject_, options_.plant); }
 
@@ -79,6 +88,8 @@ class Campaign {
     ++report_.cases;
     ++report_.verdicts[j.verdict];
     ++report_.comparisons[c.comparison];
+    if (!j.form.empty()) ++report_.forms[j.form];
+    if (j.verdict == Verdict::Refused) ++report_.refusals[kind_of(j.detail)];
     report_.elements += j.elements;
     report_.tainted += j.tainted;
     report_.coverage.add(c.kernel);

@@ -20,6 +20,7 @@ struct CampaignOptions {
   double seconds = 0;  ///< not 0: run until then instead
   uint64_t seed = 1;
   Plant plant;
+  GenerateOptions generate;
   std::string keep_in;     ///< folder for shrunk failures; empty: not kept
   int most_failures = 10;  ///< stop after so many
   int shrink_tries = 1000;
@@ -40,6 +41,8 @@ struct CampaignReport {
   int64_t cases = 0;
   std::map<Verdict, int64_t> verdicts;
   std::map<Comparison, int64_t> comparisons;
+  std::map<std::string, int64_t> forms;     ///< what kinds of code ran (Judgement::form)
+  std::map<std::string, int64_t> refusals;  ///< by message, digits left out
   int64_t elements = 0;
   int64_t tainted = 0;
   Coverage coverage;

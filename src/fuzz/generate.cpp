@@ -13,13 +13,14 @@ constexpr std::array kTileSizes = {4, 8, 16, 1, 2, 3, 5, 7, 12, 17, 24, 32, 33};
 constexpr std::array kDTypes = {DType::F32, DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I8,
                                 DType::U8,  DType::I16, DType::I64, DType::U16,  DType::U32, DType::U64, DType::Bool};
 constexpr std::array kFloats = {DType::F32, DType::F32, DType::F16, DType::BF16, DType::F64};
+constexpr std::array kMatrixDTypes = {DType::F32, DType::BF16, DType::F16};
 constexpr std::array kPrimes = {2, 3, 5, 7, 11, 13, 19, 31, 37};
 
 }  // namespace
 
 Case generate(Choices& choices, const GenerateOptions& options) { return Generator(choices, options).run(); }
 
-DType Generator::any_dtype() { return c_.one_of(kDTypes); }
+DType Generator::any_dtype() { return is_matrix_ && c_.chance(80) ? c_.one_of(kMatrixDTypes) : c_.one_of(kDTypes); }
 DType Generator::float_dtype() { return c_.one_of(kFloats); }
 
 int64_t Generator::extent_near(int64_t tile) {
@@ -43,15 +44,27 @@ void Generator::add_dimension(const char* name, ir::Value*& value, int64_t exten
 }
 
 void Generator::choose_sizes() {
-  block_m_ = c_.one_of(kTileSizes);
-  block_n_ = c_.one_of(kTileSizes);
-  block_k_ = c_.one_of(kTileSizes);
+  is_matrix_ = options_.matrix && c_.chance(50);
+  block_m_ = is_matrix_ ? c_.one_of(std::array{64, 16, 32, 128}) : c_.one_of(kTileSizes);
+  block_n_ = is_matrix_ ? c_.one_of(std::array{32, 16, 64, 128}) : c_.one_of(kTileSizes);
+  block_k_ = is_matrix_ ? c_.one_of(std::array{16, 32, 64}) : c_.one_of(kTileSizes);
   add_dimension("M", m_, extent_near(block_m_));
   add_dimension("N", n_, extent_near(block_n_));
   add_dimension("K", k_, extent_near(block_k_));
 }
 
+/// Elements that make the pitch of a row a multiple of 16.
+int64_t Generator::aligning_padding(const std::vector<ir::Index>& shape) const {
+  const int64_t inner = ir::evaluate(shape.back(), [&](const ir::Value* v) -> int64_t {
+    for (size_t i = 0; i < out_.kernel.dimensions.size(); ++i)
+      if (out_.kernel.dimensions[i].value == v) return out_.dimensions[i];
+    return 0;
+  });
+  return (16 - inner % 16) % 16;
+}
+
 int Generator::add_tensor(const std::string& name, DType dtype, std::vector<ir::Index> shape, ir::Direction direction) {
+  const int64_t padding = shape.size() > 1 ? aligning_padding(shape) : 0;
   ir::Value* v = out_.kernel.new_value(ir::Type::buffer(ir::MemorySpace::Global, dtype, std::move(shape)), name);
   out_.kernel.tensors.push_back({.buffer = v, .direction = direction, .location = b_.location()});
   TensorPlan plan;
@@ -59,7 +72,10 @@ int Generator::add_tensor(const std::string& name, DType dtype, std::vector<ir::
     const bool tiny = bits(dtype) == 8;
     plan.range = tiny ? Range{2, 0} : Range{c_.chance(30) ? 8.0 : 4.0, c_.chance(25) ? 1 : 0};
   }
-  if (c_.chance(25)) plan.padding = 1 + c_.pick(9);
+  if (is_matrix_)
+    plan.padding = c_.chance(5) ? 1 : padding;
+  else if (c_.chance(25))
+    plan.padding = 1 + c_.pick(9);
   out_.tensors.push_back(plan);
   return static_cast<int>(out_.kernel.tensors.size()) - 1;
 }

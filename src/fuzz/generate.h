@@ -12,6 +12,7 @@ namespace tilewright::fuzz {
 struct GenerateOptions {
   bool math = true;  ///< exp, log, … in bounded cases
   bool narrow_fp8 = false;
+  bool matrix = false;  ///< some kernels with tiles, types and pitches that matrix instructions and the copy engine take
 };
 
 Case generate(Choices& choices, const GenerateOptions& options = {});

@@ -28,7 +28,7 @@ std::vector<Index> Generator::extents(Shape shape) const {
 }
 
 Tile& Generator::new_tile(DType dtype, Shape shape) {
-  const bool fragment = c_.chance(50);
+  const bool fragment = c_.chance(is_matrix_ ? 95 : 50);
   std::vector<int64_t> sizes;
   if (shape != Shape::Column) sizes.push_back(block_m_);
   if (shape != Shape::Row) sizes.push_back(block_n_);
@@ -85,8 +85,21 @@ void Generator::statements(int count) {
   }
 }
 
+/// What a block with products on matrix instructions typically does.
+void Generator::matrix_statement() {
+  switch (c_.pick(8)) {
+    case 0:
+    case 1: return gemm();
+    case 2: return reduce();
+    case 3: return convert_tile();
+    case 4: load_tile(c_.one_of(std::array{Shape::Full, Shape::Row, Shape::Column})); return;
+    default: return elementwise();
+  }
+}
+
 void Generator::statement() {
   const bool nested = inside_loop_ > 0;
+  if (is_matrix_ && !nested && c_.chance(80)) return matrix_statement();
   switch (c_.pick(14)) {
     case 0:
     case 1:
@@ -274,12 +287,13 @@ void Generator::gemm() {
   if (c_.chance(25) && gemm_of_tiles()) return;
   const bool bytes_only = c_.chance(20);
   const bool wide = !bytes_only && c_.chance(10);
+  const bool equal = is_matrix_ && c_.chance(80);
   const auto operand_type = [&]() {
     if (bytes_only) return c_.chance(50) ? DType::U8 : DType::I8;
     if (wide) return DType::F64;
     return c_.one_of(std::array{DType::F32, DType::F16, DType::BF16});
   };
-  const DType ta = operand_type(), tb = operand_type();
+  const DType ta = operand_type(), other = operand_type(), tb = equal ? ta : other;
   const DType tc = bytes_only ? DType::I32 : wide ? DType::F64 : DType::F32;
   const bool transpose_a = c_.chance(25), transpose_b = c_.chance(25);
   const Index M = b_.symbol(m_), N = b_.symbol(n_), K = b_.symbol(k_);
@@ -291,7 +305,7 @@ void Generator::gemm() {
   const int b = add_tensor(fmt::format("B{}", number), tb, shape_of(transpose_b, K, N), ir::Direction::In);
   const Range ra = out_.tensors[static_cast<size_t>(a)].range, rb = out_.tensors[static_cast<size_t>(b)].range;
   const auto alloc = [&](DType type, bool transposed, int64_t x, int64_t y, const char* name) {
-    return b_.alloc(c_.chance(80) ? MemorySpace::Shared : MemorySpace::Fragment, type,
+    return b_.alloc(c_.chance(is_matrix_ ? 97 : 80) ? MemorySpace::Shared : MemorySpace::Fragment, type,
                     transposed ? std::vector<int64_t>{y, x} : std::vector<int64_t>{x, y},
                     fmt::format("{}{}", name, number));
   };

@@ -49,6 +49,7 @@ class Generator {
   void write_outputs();
   void write_output(const Tile& tile, int number);
   int64_t extent_near(int64_t tile);
+  int64_t aligning_padding(const std::vector<ir::Index>& shape) const;
   DType any_dtype();
   DType float_dtype();
 
@@ -62,6 +63,7 @@ class Generator {
   void reduce();
   void reduce_arg();
   void scan();
+  void matrix_statement();
   void gemm();
   bool gemm_of_tiles();
   void branch();
@@ -102,6 +104,7 @@ class Generator {
   Shape iteration_shape_ = Shape::Full;
   const Tile* written_ = nullptr;  ///< the tile this `parallel` stores to
   int inside_loop_ = 0;
+  bool is_matrix_ = false;  ///< this kernel suits matrix instructions
   int workspace_ = -1;  ///< what the first grid wrote for the second
   Range workspace_range_;
 };

@@ -15,6 +15,7 @@ namespace {
 struct Record {
   int32_t verdict = 0;
   int32_t detail_length = 0;
+  int32_t form_length = 0;
   int64_t elements = 0;
   int64_t tainted = 0;
 };
@@ -48,9 +49,10 @@ bool read_all(int fd, void* data, size_t size, int seconds, bool& timed_out) {
 void run_child(int fd, int64_t first, int64_t count, const std::function<Judgement(int64_t)>& judge_one) {
   for (int64_t i = first; i < count; ++i) {
     const Judgement j = judge_one(i);
-    const Record record = {static_cast<int32_t>(j.verdict), static_cast<int32_t>(j.detail.size()), j.elements,
-                           j.tainted};
-    if (!write_all(fd, &record, sizeof record) || !write_all(fd, j.detail.data(), j.detail.size())) break;
+    const Record record = {static_cast<int32_t>(j.verdict), static_cast<int32_t>(j.detail.size()),
+                           static_cast<int32_t>(j.form.size()), j.elements, j.tainted};
+    const std::string text = j.detail + j.form;
+    if (!write_all(fd, &record, sizeof record) || !write_all(fd, text.data(), text.size())) break;
   }
   ::_exit(0);
 }
@@ -58,9 +60,13 @@ void run_child(int fd, int64_t first, int64_t count, const std::function<Judgeme
 bool receive(int fd, int seconds, Judgement& j, bool& timed_out) {
   Record record;
   if (!read_all(fd, &record, sizeof record, seconds, timed_out)) return false;
-  j = {static_cast<Verdict>(record.verdict), std::string(static_cast<size_t>(record.detail_length), '\0'),
-       record.elements, record.tainted};
-  return read_all(fd, j.detail.data(), j.detail.size(), seconds, timed_out);
+  j = {.verdict = static_cast<Verdict>(record.verdict),
+       .detail = std::string(static_cast<size_t>(record.detail_length), '\0'),
+       .form = std::string(static_cast<size_t>(record.form_length), '\0'),
+       .elements = record.elements,
+       .tainted = record.tainted};
+  return read_all(fd, j.detail.data(), j.detail.size(), seconds, timed_out) &&
+         read_all(fd, j.form.data(), j.form.size(), seconds, timed_out);
 }
 
 Judgement death(int status, bool timed_out, int seconds) {

@@ -35,7 +35,7 @@ Judgement judge(const Case& c, Subject& subject, const Plant& plant) {
     const bool refused = code_text(done.error().code).starts_with("E2");
     return {refused ? Verdict::Refused : Verdict::Failed, render(done.error())};
   }
-  Judgement out;
+  Judgement out = {.form = subject.form()};
   if (outcome->inconclusive) out.verdict = Verdict::Inconclusive;
   for (size_t t = 0; t < c.kernel.tensors.size(); ++t) {
     const ir::Direction direction = c.kernel.tensors[t].direction;

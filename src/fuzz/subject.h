@@ -6,6 +6,7 @@
 
 #include "base/plant.h"
 #include "interp/interpreter.h"
+#include "target/gpu.h"
 
 namespace tilewright::fuzz {
 
@@ -15,6 +16,8 @@ class Subject {
   virtual std::string name() const = 0;
   /// Outputs in place. A refusal (E2xxx: not possible in this configuration) is not a failure of the subject.
   virtual Status run(const ir::Kernel& kernel, const interp::Call& call, const Plant& plant) = 0;
+  /// What kind of code the last run was, for the coverage of a campaign; empty when there is one kind only.
+  virtual std::string form() const { return {}; }
 };
 
 /// The CPU planner's low-level kernels on the interpreter: every access is checked; needs no code generator.
@@ -22,5 +25,8 @@ std::unique_ptr<Subject> make_planned_subject();
 
 /// The whole CPU path: planner, code generator, run-time library.
 Result<std::unique_ptr<Subject>> make_native_subject();
+
+/// The GPU planner's thread programs on the interpreter, at every moment asynchronous operations may take effect.
+std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu);
 
 }  // namespace tilewright::fuzz

@@ -183,17 +183,52 @@ Operand Lowering::to_memory(DType dtype, Operand x) {
   }
 }
 
+/// Position of an element of a private array among its registers.
+Operand Lowering::private_position(const ir::Value* buffer, const Coordinates& at) {
+  Operand flat = 0;
+  for (size_t d = 0; d < at.size(); ++d) {
+    const Operand x = b_.add(Scalar::S32, at[d].base, at[d].offset);
+    flat = b_.add(Scalar::S32, b_.mul(Scalar::S32, flat, *buffer->type.shape[d].constant()), x);
+  }
+  return flat;
+}
+
+// Registers cannot be indexed: a run-time position selects among all of them.
+Operand Lowering::load_private(const ir::Value* buffer, const Coordinates& at, Operand oob) {
+  const std::vector<Reg>& registers = variables_.at(buffer);
+  const bool is_bool = buffer->type.dtype == DType::Bool;
+  const Operand exists = inside(buffer, at), position = private_position(buffer, at);
+  if (exists.is(0)) return oob;
+  if (position.is_constant) {
+    const Reg r = registers[static_cast<size_t>(position.constant)];
+    return is_bool ? b_.compare(Compare::Ne, Scalar::S32, r, 0) : Operand(b_.copy_of(r));
+  }
+  const Scalar type = is_bool ? Scalar::B32 : register_type(buffer->type.dtype);
+  Operand x = is_bool ? b_.select(type, oob, 1, 0) : oob;
+  for (size_t i = 0; i < registers.size(); ++i) {
+    const Operand here = b_.compare(Compare::Eq, Scalar::S32, position, static_cast<int64_t>(i));
+    x = b_.select(type, b_.logical_and(exists, here), registers[i], x);
+  }
+  return is_bool ? b_.compare(Compare::Ne, Scalar::S32, x, 0) : x;
+}
+
+void Lowering::store_private(const ir::Value* buffer, const Coordinates& at, Operand x) {
+  const std::vector<Reg>& registers = variables_.at(buffer);
+  const DType dtype = buffer->type.dtype;
+  const Operand exists = inside(buffer, at), position = private_position(buffer, at);
+  if (exists.is(0)) return;
+  const Scalar type = dtype == DType::Bool ? Scalar::B32 : register_type(dtype);
+  const Operand kept = dtype == DType::Bool ? b_.select(type, x, 1, 0) : rounded(dtype, x);
+  if (position.is_constant) return b_.assign(registers[static_cast<size_t>(position.constant)], kept);
+  for (size_t i = 0; i < registers.size(); ++i) {
+    const Operand here = b_.compare(Compare::Eq, Scalar::S32, position, static_cast<int64_t>(i));
+    b_.assign(registers[i], b_.select(type, b_.logical_and(exists, here), kept, registers[i]));
+  }
+}
+
 Operand Lowering::load(const ir::Value* buffer, const Coordinates& at, Operand oob, Operand guard) {
   const DType dtype = buffer->type.dtype;
-  if (const auto v = variables_.find(buffer); v != variables_.end()) {
-    int64_t flat = 0;
-    for (size_t d = 0; d < at.size(); ++d) {
-      if (!at[d].base.is_constant) unsupported({}, "a private array indexed by a run-time value");
-      flat = flat * *buffer->type.shape[d].constant() + at[d].base.constant + at[d].offset;
-    }
-    const Reg r = v->second[static_cast<size_t>(flat)];
-    return dtype == DType::Bool ? b_.compare(Compare::Ne, Scalar::S32, r, 0) : Operand(b_.copy_of(r));
-  }
+  if (variables_.contains(buffer)) return load_private(buffer, at, oob);
   int immediate = 0;
   const Operand exists = b_.logical_and(guard, inside(buffer, at));
   const bool is_shared = shared_.contains(buffer);
@@ -221,16 +256,7 @@ Operand Lowering::identity_select(Operand predicate, DType dtype, Operand yes, O
 
 void Lowering::store(const ir::Value* buffer, const Coordinates& at, Operand x, Operand guard) {
   const DType dtype = buffer->type.dtype;
-  if (const auto v = variables_.find(buffer); v != variables_.end()) {
-    int64_t flat = 0;
-    for (size_t d = 0; d < at.size(); ++d) {
-      if (!at[d].base.is_constant) unsupported({}, "a private array indexed by a run-time value");
-      flat = flat * *buffer->type.shape[d].constant() + at[d].base.constant + at[d].offset;
-    }
-    b_.assign(v->second[static_cast<size_t>(flat)],
-              dtype == DType::Bool ? b_.select(Scalar::B32, x, 1, 0) : rounded(dtype, x));
-    return;
-  }
+  if (variables_.contains(buffer)) return store_private(buffer, at, x);
   int immediate = 0;
   const Operand exists = b_.logical_and(guard, inside(buffer, at));
   if (exists.is(0)) return;
@@ -265,22 +291,25 @@ Operand Lowering::atomic(const ir::Value* buffer, ir::AtomicKind kind, const Coo
     if (!exists.is_constant) inst.guard = exists.reg;
     return 0;
   }
-  if (dtype != DType::F32) unsupported({}, fmt::format("atomic_{} on {}", ir::name(kind), tilewright::name(dtype)));
-  // Order-preserving integer form of a float: non-negative floats order as s32, negative ones reversed as u32.
+  if (dtype != DType::F32 && dtype != DType::F64)
+    unsupported({}, fmt::format("atomic_{} on {}", ir::name(kind), tilewright::name(dtype)));
+  // Order-preserving integer form of a float: non-negative floats order as signed, negative ones reversed as unsigned.
+  const bool is_wide = dtype == DType::F64;
+  const Scalar as_signed = is_wide ? Scalar::S64 : Scalar::S32, as_unsigned = is_wide ? Scalar::U64 : Scalar::U32;
   const Operand is_max = kind == ir::AtomicKind::Max ? 1 : 0;
-  const Operand negative = b_.compare(Compare::Lt, Scalar::S32, x, 0);
+  const Operand negative = b_.compare(Compare::Lt, as_signed, x, 0);
   b_.if_then(exists, [&] {
     b_.if_then(
         negative,
         [&] {
-          b_.emit(Op::Atomic, {}, {address, b_.in_register(x)},
+          b_.emit(Op::Atomic, {}, {address, b_.in_register(x, memory_type(dtype))},
                   {0, static_cast<int>(space), static_cast<int>(is_max.is(1) ? AtomicKind::Min : AtomicKind::Max)})
-              .type = Scalar::U32;
+              .type = as_unsigned;
         },
         [&] {
-          b_.emit(Op::Atomic, {}, {address, b_.in_register(x)},
+          b_.emit(Op::Atomic, {}, {address, b_.in_register(x, memory_type(dtype))},
                   {0, static_cast<int>(space), static_cast<int>(is_max.is(1) ? AtomicKind::Max : AtomicKind::Min)})
-              .type = Scalar::S32;
+              .type = as_signed;
         });
   });
   return 0;

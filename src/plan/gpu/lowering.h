@@ -126,6 +126,9 @@ class Lowering {
   void atomic_tile(const ir::Op& op);
   Operand load(const ir::Value* buffer, const Coordinates& at, Operand oob, Operand guard);
   void store(const ir::Value* buffer, const Coordinates& at, Operand x, Operand guard);
+  Operand private_position(const ir::Value* buffer, const Coordinates& at);
+  Operand load_private(const ir::Value* buffer, const Coordinates& at, Operand oob);
+  void store_private(const ir::Value* buffer, const Coordinates& at, Operand x);
   Operand atomic(const ir::Value* buffer, ir::AtomicKind kind, const Coordinates& at, Operand x, Operand guard);
   Operand global_address(int tensor, const Coordinates& at, int& immediate);
   Operand shared_address(const SharedTile& tile, const ir::Type& type, const Coordinates& at, int& immediate);

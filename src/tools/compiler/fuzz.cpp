@@ -20,14 +20,24 @@ struct FuzzOptions {
   int64_t cases = 2000;
   double seconds = 0;
   uint64_t seed = 1;
-  std::string plant, subject = "native", keep, replay;
+  std::string plant, subject = "native", target = "cpu", keep, replay;
   bool as_json = false, no_tables = false, no_coverage = false;
 };
 
-Result<std::unique_ptr<fuzz::Subject>> make_subject(const std::string& name) {
-  if (name == "plan") return fuzz::make_planned_subject();
-  return fuzz::make_native_subject();
+Result<std::unique_ptr<fuzz::Subject>> make_subject(const FuzzOptions& options) {
+  if (options.target.starts_with("cuda")) {
+    const auto gpu = target::parse_gpu(options.target.size() > 5 ? options.target.substr(5) : "sm_90a");
+    if (gpu) return fuzz::make_thread_subject(*gpu);
+  } else if (options.target == "cpu") {
+    if (options.subject == "plan") return fuzz::make_planned_subject();
+    return fuzz::make_native_subject();
+  }
+  return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", options.target),
+              "targets are cpu, cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, cuda:sm_90a");
 }
+
+/// Kernels for GPUs include some that matrix instructions and the copy engine can take.
+fuzz::GenerateOptions generation(const FuzzOptions& options) { return {.matrix = options.target != "cpu"}; }
 
 void show_progress(const CampaignReport& r, const FuzzOptions& options) {
   if (!::isatty(STDERR_FILENO) || r.cases % 20 != 0 || r.seconds < 2) return;
@@ -62,6 +72,8 @@ json to_json(const CampaignReport& r, const std::vector<fuzz::TableResult>& tabl
   for (const auto& [operation, dtypes] : r.coverage.counts()) {
     for (const auto& [dtype, n] : dtypes) out["coverage"][operation][std::string(name(dtype))] = n;
   }
+  for (const auto& [form, n] : r.forms) out["forms"][form] = n;
+  for (const auto& [why, n] : r.refusals) out["refusals"][why] = n;
   out["failures"] = json::array();
   for (const fuzz::Failure& f : r.failures) {
     out["failures"].push_back({{"case", f.number},
@@ -98,6 +110,8 @@ void print_report(const CampaignReport& r, const std::vector<fuzz::TableResult>&
              comparison(fuzz::Comparison::Bounded), r.elements, 100 * tainted_share(r));
   fmt::print("verdicts: {} match, {} refused, {} inconclusive\n", count_of(r, Verdict::Match),
              count_of(r, Verdict::Refused), count_of(r, Verdict::Inconclusive));
+  for (const auto& [form, n] : r.forms) fmt::print("  ran     {:>4} × {}\n", n, form);
+  for (const auto& [why, n] : r.refusals) fmt::print("  refused {:>4} × {}\n", n, why);
   if (!tables.empty()) fmt::print("tables: {} entries in {} tables, {} wrong\n", entries, tables.size(), wrong);
   fmt::print("{} mismatches\n", failure_count(r, tables));
 }
@@ -106,7 +120,7 @@ Result<ExitCode> replay(const FuzzOptions& options, fuzz::Subject& subject, cons
   auto made = fuzz::read_kept(options.replay);
   if (!made) return std::unexpected(made.error());
   fuzz::Choices choices(*made);
-  const fuzz::Case c = fuzz::generate(choices);
+  const fuzz::Case c = fuzz::generate(choices, generation(options));
   fmt::print("{}", fuzz::describe(c));
   const fuzz::Judgement j = fuzz::judge(c, subject, plant);
   fmt::print("\n{}{}{}\n", fuzz::name(j.verdict), j.detail.empty() ? "" : ": ", j.detail);
@@ -120,20 +134,21 @@ Result<ExitCode> run_fuzz(const FuzzOptions& options) {
     if (!parsed) return std::unexpected(parsed.error());
     plant = *parsed;
   }
-  auto subject = make_subject(options.subject);
+  auto subject = make_subject(options);
   if (!subject) return std::unexpected(subject.error());
   if (!options.replay.empty()) return replay(options, **subject, plant);
   const fuzz::CampaignOptions campaign = {.cases = options.cases,
                                           .seconds = options.seconds,
                                           .seed = options.seed,
                                           .plant = plant,
+                                          .generate = generation(options),
                                           .keep_in = options.keep,
                                           .most_failures = plant.is_empty() ? 10 : 1};
   const CampaignReport report =
       fuzz::run_campaign(**subject, campaign, [&](const CampaignReport& r) { show_progress(r, options); });
   if (::isatty(STDERR_FILENO) && report.seconds > 2) fmt::print(stderr, "\r{:60}\r", "");
   // Tables run last, in this process: its threads must not exist when children are made.
-  const bool want_tables = !options.no_tables && (plant.is_empty() || report.failures.empty());
+  const bool want_tables = !options.no_tables && options.target == "cpu" && (plant.is_empty() || report.failures.empty());
   const auto tables = want_tables ? fuzz::run_tables(**subject, plant) : std::vector<fuzz::TableResult>();
   if (options.as_json) {
     fmt::print("{}\n", to_json(report, tables, options).dump(2));
@@ -161,6 +176,9 @@ Run add_fuzz(CLI::App& app, Session&) {
   app.add_option("--subject", options->subject, "what is tested: native code, or the plan on the interpreter")
       ->check(CLI::IsMember({"native", "plan"}))
       ->capture_default_str();
+  app.add_option("--target", options->target,
+                 "cpu, or a GPU architecture (cuda:sm_90a): its thread programs run on the interpreter, no device needed")
+      ->capture_default_str();
   app.add_option("--keep", options->keep, "folder for shrunk failures")->type_name("DIR");
   app.add_option("--replay", options->replay, "run one kept failure again")->type_name("FILE");
   app.add_flag("--no-tables", options->no_tables, "random kernels only");
@@ -170,6 +188,7 @@ Run add_fuzz(CLI::App& app, Session&) {
       "Exit code 0: no mismatch (with --plant: the mistake was found); 3: mismatches; 6: the planted mistake was not "
       "found.\n"
       "Examples:\n  tilewright fuzz --cases 2000 --seed 1\n  tilewright fuzz --seconds 60 --keep out/fuzz\n"
+      "  tilewright fuzz --target cuda:sm_90a --cases 1000\n"
       "  tilewright fuzz --plant lower_gemm:1\n  tilewright fuzz --replay out/fuzz/seed1-case7.fuzz");
   return [options]() -> Result<ExitCode> { return run_fuzz(*options); };
 }
