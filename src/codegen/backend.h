@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/plant.h"
 #include "ir/ir.h"
 
 namespace tilewright::codegen {
@@ -18,6 +19,7 @@ struct CpuOptions {
   int vector_bits = 256;              ///< widest vectors LLVM may use
   bool line_tables = true;
   bool want_text = false;  ///< also give the LLVM IR and assembly
+  Plant plant = {};        ///< a deliberate mistake for the fuzzer to find: lower_arithmetic:1
 };
 
 struct CpuObject {
@@ -37,7 +39,7 @@ struct Backend {
   CpuOptions (*host_cpu_options)() = nullptr;
 };
 
-inline constexpr int kBackendAbi = 1;
+inline constexpr int kBackendAbi = 2;
 
 /// The loaded module, opened once per process and never closed. Error E2501 says where it was looked for.
 Result<const Backend*> open_backend();

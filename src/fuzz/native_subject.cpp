@@ -27,6 +27,7 @@ class NativeSubject : public Subject {
     if (!device_) device_ = runtime::open_cpu({.threads = 2});
     auto planned = plan::cpu::plan(kernel, cpu_, {.plant = plant});
     if (!planned) return std::unexpected(planned.error());
+    options_.plant = plant;
     auto object = backend_.compile_cpu(planned->vector, options_);
     if (!object) return std::unexpected(object.error());
     runtime::Artefact artefact = {.recipe = std::move(planned->recipe), .code = std::move(object->object)};

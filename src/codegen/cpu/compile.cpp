@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/DIBuilder.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/OptBisect.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/PassInstrumentation.h>
+#include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -16,10 +19,12 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <chrono>
 #include <mutex>
 
+#include "codegen/cpu/code_pipeline.h"
 #include "codegen/cpu/cpu_target.h"
 
 namespace tilewright::codegen {
@@ -29,17 +34,6 @@ using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
-
-/// Refuses passes by name, for one LLVMContext: our loops are already in their final shape, and these cost more time
-/// than the rest of code generation together without making the code faster.
-class PassGate final : public llvm::OptPassGate {
- public:
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
-    return pass != "Loop Strength Reduction" && pass != "Post RA top-down list latency scheduler" &&
-           pass != "PostRA Machine Instruction Scheduler";
-  }
-};
 
 /// Line tables: one compile unit, one subprogram per function.
 class LineTables {
@@ -97,7 +91,7 @@ bool has_streaming_store(const ir::Region& region) {
 }
 
 /// for (block = first; block < last; ++block) body
-Status lower_func(const ir::Kernel& kernel, const ir::Op& func, llvm::Function* function) {
+Status lower_func(const ir::Kernel& kernel, const ir::Op& func, llvm::Function* function, const Plant& plant) {
   llvm::LLVMContext& context = function->getContext();
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", function));
   if (llvm::DISubprogram* subprogram = function->getSubprogram()) {
@@ -105,7 +99,8 @@ Status lower_func(const ir::Kernel& kernel, const ir::Op& func, llvm::Function* 
   }
   CpuTarget target(function);
   target.begin(b);
-  Lowering lowering(kernel, b, target);
+  Lowering lowering(kernel, b, target, plant);
+  for (const ir::Value* index : func.regions[0]->arguments) lowering.assume_not_negative(index);
   std::vector<llvm::Value*> extents;
   for (ir::Index extent : func.as<ir::FuncAttributes>().blocks) extents.push_back(lowering.index(extent));
   llvm::Value* first = function->getArg(1);
@@ -145,6 +140,20 @@ void finish_dangling_blocks(llvm::Function& function) {
   }
 }
 
+/// Builds for tests look at every module; the command does not pay for it (3 % of the time of a compilation).
+Status verify([[maybe_unused]] const ir::Kernel& kernel, [[maybe_unused]] const llvm::Module& module) {
+#ifndef NDEBUG
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
+  if (llvm::verifyModule(module, &stream)) {
+    return fail(DiagnosticCode::E9001,
+                fmt::format("the LLVM IR of kernel '{}' is malformed: {}", kernel.name, complaint),
+                "this is a defect of the compiler; please report the kernel");
+  }
+#endif
+  return {};
+}
+
 Status lower_module(const ir::Kernel& kernel, const CpuOptions& options, llvm::Module& module) {
   std::optional<LineTables> lines;
   if (options.line_tables) lines.emplace(module, kernel);
@@ -158,36 +167,37 @@ Status lower_module(const ir::Kernel& kernel, const CpuOptions& options, llvm::M
         llvm::Function::Create(type, llvm::Function::ExternalLinkage, func->as<ir::FuncAttributes>().symbol, module);
     set_attributes(function, options);
     if (lines) lines->add(function, *func);
-    if (Status done = lower_func(kernel, *func, function); !done) return done;
+    if (Status done = lower_func(kernel, *func, function, options.plant); !done) return done;
     finish_dangling_blocks(*function);
   }
   if (lines) lines->finish();
-  std::string complaint;
-  llvm::raw_string_ostream stream(complaint);
-  if (llvm::verifyModule(module, &stream)) {
-    return fail(DiagnosticCode::E9001,
-                fmt::format("the LLVM IR of kernel '{}' is malformed: {}", kernel.name, complaint),
-                "this is a defect of the compiler; please report the kernel");
-  }
-  return {};
+  return verify(kernel, module);
 }
 
+/// What a walk from top to bottom leaves behind: operands of instructions that went away.
+void remove_unused(llvm::Function& function) {
+  for (llvm::BasicBlock& block : llvm::reverse(function)) {
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::reverse(block))) {
+      if (llvm::isInstructionTriviallyDead(&instruction)) instruction.eraseFromParent();
+    }
+  }
+}
+
+/// Only the analyses that the two passes ask for: registering all of them takes longer than running these.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
+  llvm::FunctionAnalysisManager analyses;
+  analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  analyses.registerPass([] { return llvm::DominatorTreeAnalysis(); });
+  analyses.registerPass([] { return llvm::AssumptionAnalysis(); });
+  analyses.registerPass([] { return llvm::TargetLibraryAnalysis(); });
+  analyses.registerPass([&] { return machine.getTargetIRAnalysis(); });
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(false));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) passes.run(function, functions);
+    if (function.isDeclaration()) continue;
+    passes.run(function, analyses);
+    remove_unused(function);
   }
 }
 
@@ -212,15 +222,6 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const CpuOptions& options) {
       triple, options.cpu, features, {}, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
-std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
-  llvm::SmallString<0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) return {};
-  passes.run(module);
-  return std::string(bytes.data(), bytes.size());
-}
-
 }  // namespace
 
 Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& options) {
@@ -230,9 +231,7 @@ Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& option
     return fail(DiagnosticCode::E2500, "this build of LLVM has no x86-64 code generator",
                 "build with LLVM's X86 target");
   }
-  PassGate gate;
   llvm::LLVMContext context;
-  context.setOptPassGate(gate);
   context.setDiscardValueNames(!options.want_text);
   llvm::Module module(kernel.name, context);
   module.setDataLayout(machine->createDataLayout());
@@ -248,17 +247,15 @@ Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& option
     llvm::raw_string_ostream stream(out.llvm_ir);
     module.print(stream, nullptr);
     const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    out.assembly = emit(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+    out.assembly = generate_code(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
   }
   start = Clock::now();
-  out.object = emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  out.object = generate_code(module, *machine, llvm::CodeGenFileType::ObjectFile);
   out.emit_ms = ms_since(start);
   return out;
 }
 
-std::string cpu_toolchain() {
-  return "LLVM " LLVM_VERSION_STRING " early-cse,simplifycfg codegen-O2 no-lsr no-post-ra 1";
-}
+std::string cpu_toolchain() { return "LLVM " LLVM_VERSION_STRING " early-cse,simplifycfg selected passes 2"; }
 
 CpuOptions host_cpu_options() {
   CpuOptions options;
