@@ -112,7 +112,9 @@ void GemmLowering::lower() {
     if (is_biased()) corrections_ = l_.reserve(rows * bytes(compute_));
   }
   if (shares_) request_packing();
-  const bool packs_here = shares_ ? !is_shared_.constant() : !reads_in_place_;
+  // One narrow panel is all of B there is: its rows are neighbours in memory.
+  reads_alone_in_place_ = shares_ && !dot_ && b_is_readable && b_is_inside && is_one_panel() && tile_.vectors < 4;
+  const bool packs_here = reads_alone_in_place_ ? false : shares_ ? !is_shared_.constant() : !reads_in_place_;
   if (packs_here) b_scratch_ = l_.reserve(depth_block_ / panel_shape().terms() * panel_shape().row_bytes());
   l_.fact("gemm",
           fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
@@ -145,7 +147,8 @@ void GemmLowering::lower() {
 
 void GemmLowering::lower_blocks() {
   const auto loop = [&](Index hi, int64_t step, const std::function<void(Index)>& body) {
-    if (hi.constant() && *hi.constant() > 0 && *hi.constant() <= step) return body(l_.number(0));
+    const auto most = l_.bounds_.greatest(hi);
+    if (most && *most <= step && l_.bounds_.is_never_less(hi, l_.number(1))) return body(l_.number(0));
     b_.for_loop(l_.number(0), hi, l_.number(step), [&](const std::vector<Value*>& v) {
       l_.bounds_.declare(v[0], l_.number(0), hi - 1);
       body(l_.vector_.indices().symbol(v[0]));

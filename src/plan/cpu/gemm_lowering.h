@@ -62,6 +62,7 @@ class GemmLowering {
   ir::Index tile_row_bytes(ir::Index row, int r) const;
   void store_sums(ir::Index row, ir::Index column, ir::Value* c_pointer, const std::vector<ir::Value*>& sums);
   ir::Index live_row(ir::Index row, int r) const;
+  bool is_one_panel() const { return columns_ <= tile_.columns(); }
   int64_t prefetch_bytes() const;
   void prefetch(const Panel& panel, const Cursor& at, int unroll);
   // gemm_dot.cpp
@@ -100,8 +101,9 @@ class GemmLowering {
   const Placement* c_ = nullptr;
   ir::Index depth_, live_rows_, live_columns_, c_pitch_;
   bool packs_rows_ = false, reads_in_place_ = false, shares_ = false;
-  bool copies_whole_rows_ = false;  ///< A's rows are contiguous and their depth is all there
-  bool repeats_last_row_ = false;   ///< rows of a register tile beyond the last live one are copies of it
+  bool reads_alone_in_place_ = false;  ///< B, when no other block reads its panels
+  bool copies_whole_rows_ = false;     ///< A's rows are contiguous and their depth is all there
+  bool repeats_last_row_ = false;      ///< rows of a register tile beyond the last live one are copies of it
   Target target_;
   ir::Value* revisits_ = nullptr;  ///< lanes: all on unless this is the first depth block
   std::vector<ir::Value*> column_masks_;

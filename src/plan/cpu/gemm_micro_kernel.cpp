@@ -92,14 +92,14 @@ int64_t GemmLowering::prefetch_bytes() const {
 
 /// Where this row tile starts to fetch its part of the next panel.
 Value* GemmLowering::next_panel(const Panel& panel, Index row) {
-  if (!panel.next || prefetch_bytes() == 0 || tile_.rows * tile_.vectors < kManySums) return nullptr;
+  if (!panel.next || is_one_panel() || prefetch_bytes() == 0 || tile_.rows * tile_.vectors < kManySums) return nullptr;
   const int64_t part = prefetch_bytes() * (depth_block_ / panel_shape().terms());
   return b_.offset(panel.next, floordiv(row, tile_.rows) * part);
 }
 
 void GemmLowering::prefetch(const Panel& panel, const Cursor& at, int unroll) {
   if (at.next) b_.op(OpKind::Prefetch, {at.next}, ir::MemoryAttributes{.bytes = l_.number(0), .streaming = true});
-  if (!panel.next_is_beside) return;
+  if (!panel.next_is_beside || is_one_panel()) return;
   for (int u = 0; u < unroll; ++u) {
     for (int64_t line = 0; line < panel_shape().row_bytes(); line += 64) {
       const Index bytes = panel.step * u + (panel_shape().row_bytes() + line);

@@ -111,20 +111,34 @@ Panel GemmLowering::find_panel(Index column, Index k0, Index depth) {
   if (reads_in_place_ && !b_operand_.is_global)
     return {b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride};
   if (!shares_ && !reads_in_place_) return packed_panel(column, k0, depth);
-  if (!shares_) {
-    Panel panel{b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride, nullptr, true, {}};
-    if (l_.bounds_.is_never_less(b_operand_.width_valid, column + tile_.columns())) return panel;
+  const auto in_place = [&]() -> Panel {
+    return {b_.offset(b_operand_.place->pointer, in_place_bytes), b_operand_.depth_stride, nullptr, true, {}};
+  };
+  std::vector<Value*> masks;
+  if ((!shares_ || reads_alone_in_place_) &&
+      !l_.bounds_.is_never_less(b_operand_.width_valid, column + tile_.columns())) {
     for (int v = 0; v < tile_.vectors; ++v)
-      panel.masks.push_back(b_.mask(b_operand_.width_valid - column - int64_t{v} * tile_.lanes, tile_.lanes));
-    return panel;
+      masks.push_back(b_.mask(b_operand_.width_valid - column - int64_t{v} * tile_.lanes, tile_.lanes));
   }
-  if (is_shared_.constant()) return shared_panel(column, k0);
-  const auto give = [&](const Panel& p) { b_.yield({p.pointer, p.next ? p.next : p.pointer}); };
-  const Type pointer = Type::pointer(ir::MemorySpace::Global);
-  const ir::Op* found = b_.if_else(
-      b_.index_condition(is_shared_), [&](const std::vector<Value*>&) { give(shared_panel(column, k0)); },
-      [&](const std::vector<Value*>&) { give(packed_panel(column, k0, depth)); }, {pointer, pointer});
-  return {found->results[0], l_.number(tile_.columns() * bytes(compute_)), found->results[1]};
+  Panel panel;
+  if (!shares_) {
+    panel = in_place();
+  } else if (is_shared_.constant()) {
+    return shared_panel(column, k0);
+  } else {
+    const auto give = [&](const Panel& p) {
+      b_.yield({p.pointer, p.next ? p.next : p.pointer, b_.index_value(p.step)});
+    };
+    const Type pointer = Type::pointer(ir::MemorySpace::Global);
+    const ir::Op* found = b_.if_else(
+        b_.index_condition(is_shared_), [&](const std::vector<Value*>&) { give(shared_panel(column, k0)); },
+        [&](const std::vector<Value*>&) { give(reads_alone_in_place_ ? in_place() : packed_panel(column, k0, depth)); },
+        {pointer, pointer, Type::scalar(DType::I64)});
+    panel = {found->results[0], l_.number(panel_shape().row_bytes()), found->results[1]};
+    if (reads_alone_in_place_) panel.step = l_.vector_.indices().symbol(found->results[2]);
+  }
+  panel.masks = std::move(masks);
+  return panel;
 }
 
 /// A global tensor no block writes, cut at whole panels, at places that only grid and loop variables decide.
