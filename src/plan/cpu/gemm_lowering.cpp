@@ -13,8 +13,11 @@ using ir::Value;
 
 namespace {
 
-/// Packing a vector of B takes about as long as multiplying it with this many rows, twice that for vectors of 512 bits.
-constexpr int64_t kMinRowsToPack = 24;
+/// Rows of C that repay packing B with vectors of 256 bits; multiplying by twice as wide ones takes half as long.
+/// Inside a loop of the author's a panel is small, and its rows may lie at distances that share cache sets.
+constexpr int64_t kMinRowsToPack = 50, kMinRowsToPackInLoop = 24;
+/// Depth block of a B read where it lies: so few rows of the tensor at a time that memory is read along them.
+constexpr int64_t kDepthInPlace = 128;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -90,7 +93,8 @@ void GemmLowering::lower() {
   const Index extent = l_.map(attributes_.a.extents()[attributes_.transpose_a ? 0 : 1]);
   depth_ = same_clip ? a_.depth_valid : extent;
   live_rows_ = l_.live_extent(op_, 0, l_.number(rows_)), live_columns_ = l_.live_extent(op_, 1, l_.number(columns_));
-  const bool rows_repay = rows_ >= kMinRowsToPack * l_.cpu_.vector_bits / 256;
+  const int64_t least_rows = (l_.loop_depth_ > 0 ? kMinRowsToPackInLoop : kMinRowsToPack) * l_.cpu_.vector_bits / 256;
+  const bool rows_repay = rows_ >= least_rows;
   const bool b_is_readable =
       b_operand_.place->storage == compute_ && b_operand_.width_stride.is_constant(bytes(compute_));
   const bool a_is_inside = same_clip || a_.depth_valid == extent,
@@ -104,6 +108,7 @@ void GemmLowering::lower() {
   packs_rows_ = dot_ || a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
   shares_ = rows_repay && can_share();
   reads_in_place_ = !dot_ && b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
+  if (reads_in_place_ && b_operand_.is_global) depth_block_ = kDepthInPlace;
   if (packs_rows_) {
     const int64_t rows = round_up(rows_, tile_.rows);
     const bool by_columns = a_.width_dim > a_.depth_dim;

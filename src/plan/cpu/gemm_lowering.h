@@ -65,6 +65,7 @@ class GemmLowering {
   bool is_one_panel() const { return columns_ <= tile_.columns(); }
   int64_t prefetch_bytes() const;
   void prefetch(const Panel& panel, const Cursor& at, int unroll);
+  void prefetch_target(ir::Index row, ir::Index column);
   // gemm_dot.cpp
   const target::CpuDot* find_dot(bool depth_is_inside) const;
   ir::Value* add_row_sum(ir::Value* sums, ir::Value* elements);

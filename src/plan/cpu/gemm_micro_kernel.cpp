@@ -30,6 +30,7 @@ void GemmLowering::register_tile(Index row, Index column, const Panel& panel, In
   for (size_t d = 0; d < c.slices.size(); ++d) c_bytes = c_bytes + l_.map(c.slices[d].start) * c_->strides[d];
   c_pitch_ = c_->strides[row_dim];
   Value* c_pointer = b_.offset(c_->pointer, c_bytes);
+  prefetch_target(row, column);
   Cursor at{.b = panel.pointer, .next = next_panel(panel, row), .sums = start_sums(row, c_pointer, k0)};
   if (packs_rows_) {
     const bool by_columns = a_.width_dim > a_.depth_dim;
@@ -79,6 +80,18 @@ void GemmLowering::store_sums(Index row, Index column, Value* c_pointer, const s
       const Index at = start + int64_t{v} * tile_.lanes * bytes(compute_);
       b_.vstore(to, {.storage = compute_, .bytes = at, .align = bytes(compute_)}, sums[next++],
                 column_masks_[static_cast<size_t>(v)]);
+    }
+  }
+}
+
+/// Starts fetching the tensor's lines that this tile will write when its sums are done.
+void GemmLowering::prefetch_target(Index row, Index column) {
+  if (!target_.is_used || tile_.rows * tile_.vectors < kManySums) return;
+  Value* to = b_.offset(target_.pointer, column * bytes(compute_));
+  for (int r = 0; r < tile_.rows; ++r) {
+    for (int v = 0; v < tile_.vectors; ++v) {
+      const Index at = live_row(row, r) * target_.step + int64_t{v} * tile_.lanes * bytes(compute_);
+      b_.op(OpKind::Prefetch, {to}, ir::MemoryAttributes{.bytes = at});
     }
   }
 }
