@@ -16,8 +16,9 @@ namespace {
 /// Rows of C that repay packing B with vectors of 256 bits; multiplying by twice as wide ones takes half as long.
 /// Inside a loop of the author's a panel is small, and its rows may lie at distances that share cache sets.
 constexpr int64_t kMinRowsToPack = 50, kMinRowsToPackInLoop = 24;
-/// Depth block of a B read where it lies: so few rows of the tensor at a time that memory is read along them.
-constexpr int64_t kDepthInPlace = 128;
+/// Depth block of a B read where it lies: so few rows of the tensor at a time that memory is read along them. Entering
+/// and leaving C for very few rows costs next to nothing.
+constexpr int64_t kDepthInPlace = 128, kDepthOfFewRows = 16, kFewRows = 4;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -108,7 +109,7 @@ void GemmLowering::lower() {
   packs_rows_ = dot_ || a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
   shares_ = rows_repay && can_share();
   reads_in_place_ = !dot_ && b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
-  if (reads_in_place_ && b_operand_.is_global) depth_block_ = kDepthInPlace;
+  if (reads_in_place_ && b_operand_.is_global) depth_block_ = rows_ <= kFewRows ? kDepthOfFewRows : kDepthInPlace;
   if (packs_rows_) {
     const int64_t rows = round_up(rows_, tile_.rows);
     const bool by_columns = a_.width_dim > a_.depth_dim;
