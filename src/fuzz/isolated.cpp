@@ -62,9 +62,9 @@ bool receive(int fd, int seconds, Judgement& j, bool& timed_out) {
   if (!read_all(fd, &record, sizeof record, seconds, timed_out)) return false;
   j = {.verdict = static_cast<Verdict>(record.verdict),
        .detail = std::string(static_cast<size_t>(record.detail_length), '\0'),
-       .form = std::string(static_cast<size_t>(record.form_length), '\0'),
        .elements = record.elements,
-       .tainted = record.tainted};
+       .tainted = record.tainted,
+       .form = std::string(static_cast<size_t>(record.form_length), '\0')};
   return read_all(fd, j.detail.data(), j.detail.size(), seconds, timed_out) &&
          read_all(fd, j.form.data(), j.form.size(), seconds, timed_out);
 }

@@ -24,9 +24,9 @@ inline bool is_failure(Verdict v) { return v >= Verdict::Invalid; }
 struct Judgement {
   Verdict verdict = Verdict::Match;
   std::string detail;  ///< "O0[3, 5] is 7, expected 8"
-  std::string form;    ///< how the subject did it: "wgmma"; empty when it does not say
   int64_t elements = 0;
   int64_t tainted = 0;  ///< elements of which nothing can be said
+  std::string form;     ///< how the subject did it: "wgmma"; empty when it does not say
 };
 
 Judgement judge(const Case& c, Subject& subject, const Plant& plant = {});
