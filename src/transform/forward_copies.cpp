@@ -79,19 +79,27 @@ class Forwarding {
                                 [&](const auto& pair) { return pair.first == position || pair.second == position; });
   }
 
-  /// The copy that wrote the tile last before `gemm`, in the gemm's own region.
+  /// The copy that wrote the tile last before `gemm`, in the gemm's own region; none when an operation with regions
+  /// between them may write it too.
   const Op* copy_before(const Op& gemm, const Value* tile) const {
-    const Op* last = nullptr;
     const Op* found = nullptr;
     for_each_region(*kernel_.body, [&](ir::Region& r) {
       const auto at = std::ranges::find(r.ops, &gemm);
       if (at == r.ops.end()) return;
       for (auto op = r.ops.begin(); op != at; ++op) {
-        if ((*op)->kind == OpKind::Copy && (*op)->as<ir::CopyAttributes>().dst.buffer == tile) last = *op;
+        if (is_copy_into(**op, tile)) found = *op;
+        for (const ir::Region* inner : (*op)->regions) {
+          for_each_op(*inner, [&](const Op& nested) {
+            if (is_copy_into(nested, tile)) found = nullptr;
+          });
+        }
       }
-      found = last;
     });
     return found;
+  }
+
+  static bool is_copy_into(const Op& op, const Value* tile) {
+    return op.kind == OpKind::Copy && op.as<ir::CopyAttributes>().dst.buffer == tile;
   }
 
   static void for_each_region(ir::Region& region, const std::function<void(ir::Region&)>& visit) {
