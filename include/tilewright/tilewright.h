@@ -137,7 +137,8 @@ typedef struct tw_pool {
   void (*idle)(void* self);
 } tw_pool;
 
-/* Called for a `print` of a kernel, possibly from several threads at once. */
+/* Called for a `print` of a kernel, possibly from several threads at once. `text` has one place a value: `{f}` a float
+ * (the bits of a double), `{i}` a signed integer, `{u}` an unsigned one, `{b}` a bool; `{{` is a brace. */
 typedef void (*tw_print)(void* context, const char* text, const char* location, const int64_t* values, int32_t count);
 
 typedef struct tw_device tw_device;

@@ -56,7 +56,7 @@ Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
   for (const ir::TensorArgument& tensor : tile.tensors) text += tensor.buffer->name + "\n";
   for (const ir::ScalarArgument& scalar : tile.scalars) text += scalar.value->name + "\n";
   for (const ir::Requirement& requirement : tile.requirements) text += requirement.text + "\n";
-  for (const ir::Text& message : tile.texts) text += fmt::format("{}:{}\n", message.location.line, message.text);
+  for (const ir::Text& message : tile.texts) text += fmt::format("{} {}\n", to_string(message.location), message.text);
   const target::Cpu& cpu = options.cpu;
   text += fmt::format("{} {} {} {} {} {} {} {}\n", cpu.name, fmt::join(cpu.features, ","), cpu.vector_bits,
                       cpu.vector_registers, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes, cpu.cores);

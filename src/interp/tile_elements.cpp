@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/print_text.h"
 #include "interp/bounded.h"
 #include "interp/lane_ops.h"
 #include "interp/scalar.h"
@@ -16,21 +17,6 @@ std::string value_text(const Column& c, int64_t lane) {
   if (c.dtype == DType::Bool) return c.integer_at(lane) ? "true" : "false";
   if (c.dtype == DType::U64) return fmt::format("{}", static_cast<uint64_t>(c.integer_at(lane)));
   return fmt::format("{}", c.integer_at(lane));
-}
-
-/// "{}" are replaced in order; operands without one are appended.
-std::string fill_text(std::string text, const std::vector<std::string>& values) {
-  size_t from = 0;
-  for (const std::string& v : values) {
-    if (const size_t at = text.find("{}", from); at != std::string::npos) {
-      text.replace(at, 2, v);
-      from = at + v.size();
-    } else {
-      text += (text.empty() ? "" : " ") + v;
-      from = text.size();
-    }
-  }
-  return text;
 }
 
 constexpr size_t kPrintLimit = 1 << 20;
@@ -267,7 +253,7 @@ void TileMachine::run_print(const ir::Op& op) {
     if (!lanes_.is_active(i)) continue;
     std::vector<std::string> values;
     for (const ir::Value* v : op.operands) values.push_back(value_text(values_[v], i));
-    printed += fill_text(id < kernel_.texts.size() ? kernel_.texts[id].text : "", values) + "\n";
+    printed += fill_print_text(id < kernel_.texts.size() ? kernel_.texts[id].text : "", values) + "\n";
   }
 }
 

@@ -130,13 +130,31 @@ int Elaborator::add_text(const std::string& text, const Location& location) {
   return static_cast<int>(kernel_.texts.size()) - 1;
 }
 
+namespace {
+
+/// The words of a `print`: places for values as base/print_text.h reads them.
+std::string escaped(const std::string& words) {
+  std::string out;
+  for (const char c : words) out += c == '{' ? "{{" : std::string(1, c);
+  return out;
+}
+std::string_view place_of(DType dtype) {
+  if (dtype == DType::Bool) return "{b}";
+  if (is_float(dtype)) return "{f}";
+  return is_signed_int(dtype) ? "{i}" : "{u}";
+}
+
+}  // namespace
+
+/// Items are separated by a space, as in Python; a text that ends in one is not given another.
 void Elaborator::do_print(const Expr& call) {
   if (level_ == Level::Kernel) fail(E1050, call.location, "`print` runs inside a grid");
   std::string text;
   std::vector<ir::Value*> values;
   for (const Expr* item : call.items) {
+    if (!text.empty() && text.back() != ' ') text += ' ';
     if (item->kind == ExprKind::Text) {
-      text += item->text;
+      text += escaped(item->text);
       continue;
     }
     const Operand value = rvalue(*item);
@@ -148,13 +166,13 @@ void Elaborator::do_print(const Expr& call) {
       text += v ? std::to_string(*v) : fmt::format("{}", *r);
       continue;
     }
-    text += "{}";
     if (value.is_bool_like())
       values.push_back(to_bool(value, item->location));
     else if (value.kind == Operand::Kind::Index)
       values.push_back(b_.index_value(value.index));
     else
       values.push_back(value.value);
+    text += place_of(values.back()->type.dtype);
   }
   b_.set_location(at(call.location));
   b_.op(ir::OpKind::Print, std::move(values), ir::TextAttributes{add_text(text, call.location)});

@@ -36,12 +36,14 @@ void CpuTarget::end_block(llvm::IRBuilder<>& b) {
 }
 
 /// Writes {id, no indices, block} into the call's record and returns the id.
+// The entry returns 0 when nothing failed, so ids of messages count from 1.
 void CpuTarget::assert_failed(llvm::IRBuilder<>& b, int text_id) {
+  const llvm::APInt id(32, static_cast<uint64_t>(text_id) + 1);
   llvm::Value* record = b.CreateLoad(b.getPtrTy(), field(b, 2));
-  b.CreateStore(b.getInt32(static_cast<uint32_t>(text_id)), record);
+  b.CreateStore(b.getInt(id), record);
   b.CreateStore(b.getInt32(0), b.CreateConstGEP1_64(b.getInt8Ty(), record, 4));
   b.CreateStore(block_, b.CreateConstGEP1_64(b.getInt8Ty(), record, 8));
-  b.CreateRet(b.getInt32(static_cast<uint32_t>(text_id)));
+  b.CreateRet(b.getInt(id));
   b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "after.assert", function_));
 }
 
@@ -59,7 +61,7 @@ void CpuTarget::print(llvm::IRBuilder<>& b, int text_id, const std::vector<llvm:
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty(), b.getPtrTy(), b.getInt32Ty()}, false);
   llvm::Value* callee = b.CreateLoad(b.getPtrTy(), field(b, 3));
-  b.CreateCall(type, callee, {launch_, b.getInt32(static_cast<uint32_t>(text_id)), buffer, b.getInt32(count)});
+  b.CreateCall(type, callee, {launch_, b.getInt32(static_cast<uint32_t>(text_id) + 1), buffer, b.getInt32(count)});
 }
 
 }  // namespace tilewright::codegen

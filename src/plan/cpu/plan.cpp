@@ -1,5 +1,6 @@
 #include "plan/cpu/plan.h"
 
+#include "analysis/hint_remarks.h"
 #include "plan/cpu/expand_math.h"
 #include "plan/cpu/lowering.h"
 #include "transform/pass.h"
@@ -21,6 +22,8 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
     if (Status done = run_passes(out.planned, passes, notes); !done) return std::unexpected(done.error());
     for (transform::Note& note : notes) out.facts.push_back({std::move(note.what), std::move(note.why), note.location});
   }
+  for (analysis::HintRemark& r : analysis::hint_remarks(tile, analysis::TargetFamily::Cpu))
+    out.facts.push_back({std::move(r.what), std::move(r.why), r.location});
   out.vector.name = tile.name;
   out.vector.phase = ir::Phase::Vector;
   out.vector.texts = tile.texts;
@@ -32,8 +35,8 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
     return std::unexpected(done.error());
   }
   expand_math(out.vector, options.plant);
-  for (size_t i = 0; i < tile.texts.size(); ++i) {
-    out.recipe.messages.push_back({static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
+  for (size_t i = 0; i < tile.texts.size(); ++i) {  // from 1: an entry that returns 0 has failed nowhere
+    out.recipe.messages.push_back({static_cast<int32_t>(i) + 1, tile.texts[i].text, to_string(tile.texts[i].location)});
   }
   return out;
 }
