@@ -99,11 +99,11 @@ View Builder::whole(Value* buffer) const {
 }
 
 void Builder::fill(View dst, Value* value) { op(OpKind::Fill, {value}, FillAttributes{std::move(dst)}); }
-void Builder::copy(View src, View dst, Value* oob) {
-  op(OpKind::Copy, oob ? std::vector<Value*>{oob} : std::vector<Value*>{},
-     CopyAttributes{std::move(src), std::move(dst)});
+Op* Builder::copy(View src, View dst, Value* oob) {
+  return op(OpKind::Copy, oob ? std::vector<Value*>{oob} : std::vector<Value*>{},
+            CopyAttributes{std::move(src), std::move(dst)});
 }
-void Builder::gemm(GemmAttributes attributes) { op(OpKind::Gemm, {}, std::move(attributes)); }
+Op* Builder::gemm(GemmAttributes attributes) { return op(OpKind::Gemm, {}, std::move(attributes)); }
 void Builder::reduce(ReduceAttributes attributes) { op(OpKind::Reduce, {}, std::move(attributes)); }
 
 Value* Builder::load(Value* buffer, std::vector<Index> indices, Value* oob) {

@@ -46,8 +46,8 @@ class Builder {
   // Tiles.
   View whole(Value* buffer) const;
   void fill(View dst, Value* value);
-  void copy(View src, View dst, Value* oob = nullptr);
-  void gemm(GemmAttributes attributes);
+  Op* copy(View src, View dst, Value* oob = nullptr);
+  Op* gemm(GemmAttributes attributes);
   void reduce(ReduceAttributes attributes);
 
   // Elements and lanes.

@@ -81,6 +81,7 @@ class Cloner {
     for (const Value* v : from.operands) op->operands.push_back(map(v));
     op->attributes = from.attributes;
     visit_fields(op->attributes, *this);
+    op->hints = from.hints;
     for (const Value* v : from.results) {
       op->results.push_back(map(v));
       op->results.back()->def = op;

@@ -16,6 +16,7 @@
 #include "base/diagnostic.h"
 #include "base/hash.h"
 #include "ir/attributes.h"
+#include "ir/hints.h"
 #include "ir/index.h"
 #include "ir/type.h"
 
@@ -68,6 +69,7 @@ struct Op {
   std::vector<Value*> results;
   Attributes attributes;
   std::vector<Region*> regions;
+  Hints hints = {};  ///< part of equality and keys; never of meaning
 
   template <typename T>
   const T& as() const {
@@ -134,8 +136,8 @@ class Kernel {
   /// Pairs of positions in `tensors` that may overlap although neither is `inout`.
   std::vector<std::pair<int, int>> aliases;
   std::vector<Text> texts;
-  /// Vector and thread phases: the i64 value of every slot of the launch recipe, by position. Kernel-level like a dimension:
-  /// index expressions (FuncAttributes::blocks too) use them directly, without a `slot` operation.
+  /// Vector and thread phases: the i64 value of every slot of the launch recipe, by position. Kernel-level like a
+  /// dimension: index expressions (FuncAttributes::blocks too) use them directly, without a `slot` operation.
   std::vector<Value*> slots;
   Region* body = nullptr;
 

@@ -409,10 +409,17 @@ class IrParser {
   }
 
   void attributes(Op& op) {
-    if (std::holds_alternative<NoAttributes>(op.attributes) || !accept("{")) return;
-    first_field_ = true;
-    visit_fields(op.attributes, *this);
-    expect("}");
+    if (!std::holds_alternative<NoAttributes>(op.attributes) && accept("{")) {
+      first_field_ = true;
+      visit_fields(op.attributes, *this);
+      expect("}");
+    }
+    if (accept("hints")) {
+      expect("{");
+      first_field_ = true;
+      visit_fields(op.hints, *this);
+      expect("}");
+    }
     if (const auto* text = std::get_if<TextAttributes>(&op.attributes)) {
       if (text->id < 0 || text->id > 100000) fail("text number out of range");
       if (kernel_.texts.size() <= static_cast<size_t>(text->id))

@@ -96,6 +96,12 @@ class Printer {
     Attributes copy = op.attributes;
     visit_fields(copy, *this);
     if (!fields_.empty()) out_ += fmt::format(" {{{}}}", fields_);
+    if (op.hints != Hints{}) {
+      fields_.clear();
+      Hints hints = op.hints;
+      visit_fields(hints, *this);
+      out_ += fmt::format(" hints {{{}}}", fields_);
+    }
     for (size_t i = 0; i < op.results.size(); ++i) out_ += (i ? ", " : " : ") + type_text(op.results[i]->type);
     for (const Region* region : op.regions) {
       out_ += " (";

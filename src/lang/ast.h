@@ -99,6 +99,7 @@ struct Stmt {
   TileSpace space = TileSpace::Shared;  ///< Declare
   bool guarded = false;                 ///< Declare
   TypeSyntax type;                      ///< Declare
+  const Expr* layout = nullptr;         ///< Declare: the hint
   std::vector<const Expr*> extents;     ///< Grid
   const Expr* threads = nullptr;        ///< Grid
   bool persistent = false;              ///< Grid

@@ -45,8 +45,14 @@ std::string to_string(const Reference& reference) {
   return fmt::format("{}({})", reference.name, inner);
 }
 
-/// Parameters become values; operators become calls named after them; a decided `select` becomes its branch.
 Reference Elaborator::reference_of(const Expr& expr) {
+  Reference out = unplaced_reference_of(expr);
+  if (!out.location.is_known()) out.location = expr.location;
+  return out;
+}
+
+/// Parameters become values; operators become calls named after them; a decided `select` becomes its branch.
+Reference Elaborator::unplaced_reference_of(const Expr& expr) {
   Reference out;
   switch (expr.kind) {
     case ExprKind::Integer: return of_static(Operand::of(expr.integer));

@@ -75,6 +75,7 @@ struct Reference {
   tilewright::DType dtype = tilewright::DType::F32;
   std::vector<Reference> arguments;
   std::vector<NamedReference> named;
+  Location location = {};
 };
 struct NamedReference {
   std::string label;

@@ -98,7 +98,8 @@ Parameters Elaborator::resolve_parameters() {
     for (const ParamSyntax& p : syntax_.params) known.push_back(p.name);
     const std::string near = closest(name, known);
     fail(E1014, syntax_.location, fmt::format("kernel `{}` has no parameter `{}`", syntax_.name, name),
-         near.empty() ? fmt::format("it has: {}", fmt::join(known, ", ")) : fmt::format("did you mean `{}`?", near));
+         near.empty() ? (known.empty() ? "it has none" : fmt::format("it has: {}", fmt::join(known, ", ")))
+                      : fmt::format("did you mean `{}`?", near));
   }
   scopes_.emplace_back();
   out.config_row = choose_config_row();
@@ -191,11 +192,20 @@ DType Elaborator::dtype_of(const TypeSyntax& type) {
                                                   "f64",  "float16", "float32", "bfloat16"};
   static const std::map<std::string, std::string> kElsewhere = {{"float", "f32"}, {"double", "f64"}, {"half", "f16"},
                                                                 {"int", "i32"},   {"long", "i64"},   {"char", "i8"}};
-  const auto elsewhere = kElsewhere.find(type.dtype);
-  const std::string near = elsewhere != kElsewhere.end() ? elsewhere->second : closest(type.dtype, kNames);
+  static const std::map<std::string, std::string> kNotYet = {
+      {"int4", "pack two in a byte: u8[N, K // 2], then x & 0xf and x >> 4 (kernels/matmul_w4.tile)"},
+      {"uint4", "pack two in a byte: u8[N, K // 2], then x & 0xf and x >> 4 (kernels/matmul_w4.tile)"},
+      {"fp4", "4-bit floats are not there yet"},
+      {"tf32", "tf32 is not a storage type: write f32"}};
+  std::string plain = type.dtype;
+  if (plain.starts_with("torch.")) plain = plain.substr(6);
+  if (const auto not_yet = kNotYet.find(plain); not_yet != kNotYet.end())
+    fail(E1024, type.location, fmt::format("`{}` is not a dtype", type.dtype), not_yet->second);
+  const auto elsewhere = kElsewhere.find(plain);
+  const std::string near = elsewhere != kElsewhere.end() ? elsewhere->second : closest(plain, kNames);
   fail(E1024, type.location, fmt::format("`{}` is not a dtype", type.dtype),
        (near.empty() ? std::string() : fmt::format("did you mean `{}`? ", near)) +
-           "dtypes are bool, i8–i64, u8–u64, f16, bf16, f32, f64, or a parameter of type dtype");
+           "dtypes are bool, i8–i64, u8–u64, e4m3, e5m2, f16, bf16, f32, f64, or a parameter of type dtype");
 }
 
 void Elaborator::bind_scalar(const ArgumentSyntax& argument) {

@@ -121,6 +121,11 @@ void Elaborator::declare(const Stmt& stmt) {
     }
   }
   ir::Value* buffer = b_.alloc(memory_space(stmt.space), dtype, shape, stmt.name, stmt.guarded);
+  if (stmt.layout) {
+    if (stmt.space != TileSpace::Shared)
+      fail(E1110, stmt.layout->location, "only shared tiles have a layout hint", "the other layouts are inferred");
+    buffer->def->hints.layout = hint<ir::LayoutHint>(stmt.layout, "layout");
+  }
   TileRef whole{.view = b_.whole(buffer)};
   for (int i = 0; i < buffer->type.rank(); ++i) whole.axes.push_back(i);
   bind(stmt.name, {.operand = Operand::of(whole), .location = stmt.location});

@@ -49,6 +49,7 @@ class Elaborator {
   bool names_empty_dimension(const Expr& expr) const;
   KernelInfo describe_kernel();
   Reference reference_of(const Expr& expr);
+  Reference unplaced_reference_of(const Expr& expr);
 
  private:
   struct Binding {
@@ -146,6 +147,10 @@ class Elaborator {
   void do_assume(const Expr& call, const Slots& slots);
   Operand do_arrive_last(const Expr& call, const Slots& slots);
   bool flag(const Expr* expr, bool otherwise, std::string_view what);
+  /// A hint by its word: the default when `expr` is null, E1110 when there is no such word.
+  template <typename E>
+  E hint(const Expr* expr, std::string_view what);
+  int vector_hint(const Expr* expr);
   int dimension(const Expr* expr, const TileRef& src, const Location& location);
   void check_reduced(const TileRef& src, const TileRef& dst, int dim, const Location& location);
   void check_same_shape(const TileRef& src, const TileRef& dst, const Location& location);

@@ -60,6 +60,7 @@ class Recorder {
     blocks_.back()->push_back(&made);
     return made;
   }
+  Stmt& last() { return file_->stmts.back(); }
   void locate(Place place) {
     for (; located_ < file_->exprs.size(); ++located_) file_->exprs[located_].location = location(place);
   }
@@ -193,6 +194,13 @@ Value make_call(const std::string& name, const std::vector<Value>& arguments) {
 }
 Value inf() { return Value(recorder().name("inf")); }
 Value nan() { return Value(recorder().name("nan")); }
+Value text(const std::string& words) {
+  Expr& e = recorder().expr(ExprKind::Text);
+  e.text = words;
+  return Value(&e);
+}
+Value load(const Value& element, const Value& oob) { return make_call("load", {element, oob}); }
+Value arrive_last(const Value& counter, const Index& n) { return make_call("arrive_last", {counter, n}); }
 
 Value let(const Value& v, Place place) {
   Recorder& r = recorder();
@@ -206,6 +214,12 @@ Index let(const Index& v, Place place) { return Index(let(static_cast<const Valu
 Tile shared(DType dtype, std::vector<Index> shape, Place place) {
   return declare(TileSpace::Shared, dtype, shape, place);
 }
+Tile shared(DType dtype, std::vector<Index> shape, SharedOptions options, Place place) {
+  const Expr* layout = options.layout.empty() ? nullptr : text(options.layout).node();
+  const Tile made = declare(TileSpace::Shared, dtype, shape, place);
+  recorder().last().layout = layout;
+  return made;
+}
 Tile fragment(DType dtype, std::vector<Index> shape, Place place) {
   return declare(TileSpace::Fragment, dtype, shape, place);
 }
@@ -218,13 +232,26 @@ void copy(const Tile& src, const Tile& dst, Place place) { call("copy", {src.nod
 void copy(const Tile& src, const Tile& dst, const Value& oob, Place place) {
   call("copy", {src.node(), dst.node(), oob.node()}, {}, place);
 }
+void copy(const Tile& src, const Tile& dst, CopyOptions options, Place place) {
+  std::vector<const Expr*> items = {src.node(), dst.node()};
+  std::vector<std::string> labels = {"", ""};
+  if (options.vector) items.push_back(Value(options.vector).node()), labels.push_back("vector");
+  if (!options.cache.empty()) items.push_back(text(options.cache).node()), labels.push_back("cache");
+  call("copy", std::move(items), std::move(labels), place);
+}
 void fill(const Tile& dst, const Value& value, Place place) { call("fill", {dst.node(), value.node()}, {}, place); }
 void clear(const Tile& dst, Place place) { call("clear", {dst.node()}, {}, place); }
 void gemm(const Tile& a, const Tile& b, const Tile& c, GemmOptions options, Place place) {
-  call("gemm",
-       {a.node(), b.node(), c.node(), Value(options.transpose_a).node(), Value(options.transpose_b).node(),
-        Value(options.accumulate).node()},
-       {}, place);
+  std::vector<const Expr*> items = {a.node(),
+                                    b.node(),
+                                    c.node(),
+                                    Value(options.transpose_a).node(),
+                                    Value(options.transpose_b).node(),
+                                    Value(options.accumulate).node()};
+  std::vector<std::string> labels(items.size());
+  if (!options.instruction.empty()) items.push_back(text(options.instruction).node()), labels.push_back("instruction");
+  if (!options.avoid.empty()) items.push_back(text(options.avoid).node()), labels.push_back("avoid");
+  call("gemm", std::move(items), std::move(labels), place);
 }
 void reduce(const std::string& kind, const Tile& src, const Tile& dst, ReduceOptions options, Place place) {
   call("reduce_" + kind, {src.node(), dst.node(), Value(options.dim).node(), Value(options.accumulate).node()}, {},
@@ -237,6 +264,9 @@ void operation(const std::string& name, std::initializer_list<Value> arguments, 
 void serial(const Index& n, const Body& body, Place place) { loop("serial", {n.node()}, body, place); }
 void serial(const Index& lo, const Index& hi, const Body& body, Place place) {
   loop("serial", {lo.node(), hi.node()}, body, place);
+}
+void serial(const Index& lo, const Index& hi, int step, const Body& body, Place place) {
+  loop("serial", {lo.node(), hi.node(), Value(step).node()}, body, place);
 }
 void pipelined(const Index& n, int stages, const Body& body, Place place) {
   loop("pipelined", {n.node(), Value(stages).node()}, body, place);

@@ -176,13 +176,21 @@ TW_MATH(isnan)
 #undef TW_MATH
 Value inf();
 Value nan();
+Value text(const std::string& words);                ///< for print and assert
+Value load(const Value& element, const Value& oob);  ///< one element, with its own value out of bounds
+Value arrive_last(const Value& counter, const Index& n);
 
 /// `let`: evaluated here, once.
 Value let(const Value& v, Place place = Place::current());
 Index let(const Index& v, Place place = Place::current());
 
+struct SharedOptions {
+  std::string layout = {};  ///< hint: "rows", "padded", "swizzled"
+};
+
 // Declarations.
 Tile shared(DType dtype, std::vector<Index> shape, Place place = Place::current());
+Tile shared(DType dtype, std::vector<Index> shape, SharedOptions options, Place place = Place::current());
 Tile fragment(DType dtype, std::vector<Index> shape, Place place = Place::current());
 Tile local(DType dtype, std::vector<Index> shape, Place place = Place::current());
 Tile var(DType dtype, Place place = Place::current());
@@ -192,6 +200,12 @@ struct GemmOptions {
   bool transpose_a = false;
   bool transpose_b = false;
   bool accumulate = true;
+  std::string instruction = {};  ///< hints: "fma", "dot", "mma", "wgmma"; empty: the compiler chooses
+  std::string avoid = {};
+};
+struct CopyOptions {
+  int vector = 0;          ///< hint: at most this many elements an access; 0: the compiler chooses
+  std::string cache = {};  ///< hint: "stream", "keep"
 };
 struct ReduceOptions {
   int dim = -1;
@@ -199,13 +213,14 @@ struct ReduceOptions {
 };
 void copy(const Tile& src, const Tile& dst, Place place = Place::current());
 void copy(const Tile& src, const Tile& dst, const Value& oob, Place place = Place::current());
+void copy(const Tile& src, const Tile& dst, CopyOptions options, Place place = Place::current());
 void fill(const Tile& dst, const Value& value, Place place = Place::current());
 void clear(const Tile& dst, Place place = Place::current());
 void gemm(const Tile& a, const Tile& b, const Tile& c, GemmOptions options = {}, Place place = Place::current());
 /// kind: "sum", "max", …
 void reduce(const std::string& kind, const Tile& src, const Tile& dst, ReduceOptions options = {},
             Place place = Place::current());
-/// Any other operation of the language by its name, positional arguments only.
+/// Any other operation of the language by its name, positional arguments only: operation("print", {text("x ="), x}).
 void operation(const std::string& name, std::initializer_list<Value> arguments, Place place = Place::current());
 
 /// Calls `body` with as many loop variables as it takes.
@@ -229,6 +244,7 @@ class Body {
 };
 void serial(const Index& n, const Body& body, Place place = Place::current());
 void serial(const Index& lo, const Index& hi, const Body& body, Place place = Place::current());
+void serial(const Index& lo, const Index& hi, int step, const Body& body, Place place = Place::current());
 void pipelined(const Index& n, int stages, const Body& body, Place place = Place::current());
 void parallel(std::initializer_list<Index> extents, const Body& body, Place place = Place::current());
 void if_(const Value& condition, const std::function<void()>& yes, const std::function<void()>& no = {},

@@ -1,10 +1,13 @@
 #include "lang/foreign.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <numeric>
-#include <utility>
 #include <vector>
+
+#include "lang/function.h"
+#include "lang/operation.h"
 
 namespace tilewright::lang {
 namespace {
@@ -19,42 +22,24 @@ constexpr std::array kRows = {
 #undef TW_FOREIGN
 };
 
-/// Levenshtein distance with transpositions of neighbours counted as one edit.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    next[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        next[j] = std::min(next[j], before[j - 2] + 1);
-    }
-    before = std::exchange(row, std::exchange(next, before));
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::optional<std::string> foreign_hint(std::string_view name) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
+  const std::string_view bare = last.substr(std::min(last.find_first_not_of('_'), last.size()));
+  const std::string_view first = name.substr(0, name.find('.'));
   for (const Row& row : kRows) {
-    if (row.there == name || row.there == last) return "spelled here as: " + std::string(row.here);
+    if (row.there != name && row.there != last && row.there != bare && row.there != first) continue;
+    const bool is_remark = row.here.starts_with("not ");
+    return (is_remark ? "" : "spelled here as: ") + std::string(row.here);
+  }
+  if (name.size() == last.size()) return std::nullopt;
+  // The same word behind a prefix: T.reduce_max, tl.exp.
+  for (const auto& known : {operation_names(), function_names()}) {
+    if (std::ranges::find(known, last) != known.end())
+      return fmt::format("spelled here as: {}(…), without `{}`", last, name.substr(0, name.size() - last.size()));
   }
   return std::nullopt;
-}
-
-std::string closest(std::string_view name, std::span<const std::string> known) {
-  if (name.size() > 64) return {};
-  std::string best;
-  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
-  for (const std::string& candidate : known) {
-    if (candidate.size() > 64) continue;
-    const size_t d = edit_distance(name, candidate);
-    if (d < best_distance) best_distance = d, best = candidate;
-  }
-  return best;
 }
 
 }  // namespace tilewright::lang

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/closest.h"
 #include "base/dtype.h"
 
 namespace tilewright::lang {
@@ -13,7 +14,6 @@ namespace tilewright::lang {
 /// "spelled here as: copy(…)" for "T.copy", "tl.load", "alloc_shared" …
 std::optional<std::string> foreign_hint(std::string_view name);
 
-/// The closest of `known` within a third of the name's length (edit distance, ties: first), or empty.
-std::string closest(std::string_view name, std::span<const std::string> known);
+using tilewright::closest;
 
 }  // namespace tilewright::lang

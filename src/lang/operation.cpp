@@ -37,10 +37,10 @@ struct Operation {
 
 constexpr std::string_view kReduce = "src, dst, dim?, accumulate?";
 constexpr std::array kOperations = {
-    Operation{"copy", OperationKind::Copy, "src, dst, oob?"},
+    Operation{"copy", OperationKind::Copy, "src, dst, oob?, vector?, cache?"},
     Operation{"fill", OperationKind::Fill, "dst, value"},
     Operation{"clear", OperationKind::Clear, "dst"},
-    Operation{"gemm", OperationKind::Gemm, "a, b, c, transpose_a?, transpose_b?, accumulate?"},
+    Operation{"gemm", OperationKind::Gemm, "a, b, c, transpose_a?, transpose_b?, accumulate?, instruction?, avoid?"},
     Operation{"reduce_sum", OperationKind::Reduce, kReduce},
     Operation{"reduce_max", OperationKind::Reduce, kReduce},
     Operation{"reduce_min", OperationKind::Reduce, kReduce},
@@ -228,8 +228,9 @@ void Elaborator::do_copy(const Expr& call, const Slots& slots) {
   }
   ir::Value* oob = nullptr;
   if (slots[2]) oob = coerce(rvalue(*slots[2]), compute_type(src.type().dtype), slots[2]->location);
+  const ir::Hints hints{.cache = hint<ir::CacheHint>(slots[4], "cache"), .vector = vector_hint(slots[3])};
   b_.set_location(at(call.location));
-  b_.copy(src.view, dst.view, oob);
+  b_.copy(src.view, dst.view, oob)->hints = hints;
 }
 
 void Elaborator::do_fill(const Expr& call, const Slots& slots) {
@@ -284,8 +285,14 @@ void Elaborator::do_gemm(const Expr& call, const Slots& slots) {
          fmt::format("gemm has no form {} × {} into {}", name(a.type().dtype), name(b.type().dtype), name(got)),
          "forms: f16, bf16, f32 × f16, bf16, f32 into f32; f64 × f64 into f64; i8, u8 × i8, u8 into i32");
   }
+  const ir::Hints hints{.instruction = hint<ir::MatrixUnit>(slots[6], "instruction"),
+                        .avoid = hint<ir::MatrixUnit>(slots[7], "avoid")};
+  if (hints.avoid != ir::MatrixUnit::Any && hints.avoid == hints.instruction) {
+    fail(E1110, slots[7]->location, fmt::format("gemm is asked for {0} and to avoid {0}", name(hints.avoid)),
+         "keep one of the two hints");
+  }
   b_.set_location(at(call.location));
-  b_.gemm(std::move(made));
+  b_.gemm(std::move(made))->hints = hints;
 }
 
 void Elaborator::do_reduce(const Expr& call, const Slots& slots) {

@@ -123,6 +123,19 @@ const Expr* Parser::unary() {
   return made;
 }
 
+/// `T.gemm`, `tl.load`, `A.shape`: what is written here instead.
+void Parser::foreign_name(Location location, const Token& dot, const Token& member, const std::string& full) const {
+  const bool is_joined = dot.line == location.line && dot.column == location.column + location.length;
+  if (is_joined && member.kind == TokenKind::Name && member.column == dot.column + 1)
+    location.length = static_cast<int>(full.size());
+  Diagnostic d;
+  d.code = E1012;
+  d.location = std::move(location);
+  d.message = fmt::format("`{}` is not part of this language", full);
+  d.help = foreign_hint(full).value_or("names have no dots; dimensions are named in the kernel's header");
+  throw d;
+}
+
 const Expr* Parser::postfix() {
   const Expr* base = primary();
   while (true) {
@@ -139,9 +152,7 @@ const Expr* Parser::postfix() {
         base = made;
         continue;
       }
-      const auto hint = foreign_hint(full);
-      fail(E1012, dot, fmt::format("`{}` is not part of this language", full),
-           hint ? *hint : "names have no dots; dimensions are named in the kernel's header");
+      foreign_name(base->location, dot, member, full);
     } else if (peek().is("(")) {
       fail(E1001, peek(), "only a name can be called");
     } else {

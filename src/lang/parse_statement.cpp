@@ -185,6 +185,11 @@ const Stmt* Parser::declaration() {
   made->space = *tile_space(take());
   made->guarded = peek(1).kind == TokenKind::Name && accept_word("guarded");
   made->type = type();
+  if (peek().is_word("layout") && peek(1).is("(")) {
+    take(), take();
+    made->layout = expression();
+    expect(")", "after the layout");
+  }
   if (accept("=")) made->value = expression();
   return made;
 }
@@ -193,6 +198,7 @@ TypeSyntax Parser::type() {
   TypeSyntax out;
   out.location = at(peek());
   out.dtype = dtype_name();
+  out.location.length = static_cast<int>(out.dtype.size());
   if (!accept("[")) return out;
   out.is_tensor = true;
   while (!peek().is("]")) {
@@ -201,6 +207,15 @@ TypeSyntax Parser::type() {
   }
   expect("]", "after the extents");
   return out;
+}
+
+/// Two names in a row after `=` can only be meant as a declaration.
+void Parser::misspelled_tile_space(const Token& word) const {
+  static const std::vector<std::string> kSpaces = {"shared", "fragment", "local", "var"};
+  const std::string near = closest(word.text, kSpaces);
+  fail(E1010, word, fmt::format("`{}` is not a kind of tile", word.text),
+       near.empty() ? "tiles are shared, fragment or local, scalars that change are var"
+                    : fmt::format("did you mean `{}`?", near));
 }
 
 const Stmt* Parser::assignment_or_call() {
@@ -219,6 +234,7 @@ const Stmt* Parser::assignment_or_call() {
     if (tile_space(peek()) && peek(1).kind == TokenKind::Name) {
       fail(E1001, peek(), fmt::format("a {} tile is declared by a plain name", peek().text));
     }
+    if (peek().kind == TokenKind::Name && peek(1).kind == TokenKind::Name) misspelled_tile_space(peek());
     made->value = expression();
     return made;
   }

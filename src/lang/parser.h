@@ -35,6 +35,8 @@ class Parser {
   const Expr* binary(int level);
   const Expr* unary();
   const Expr* postfix();
+  [[noreturn]] void foreign_name(Location location, const Token& dot, const Token& member,
+                                 const std::string& full) const;
   const Expr* primary();
   const Expr* call(const Token& name);
   const Expr* subscript(const Expr* base);
@@ -54,6 +56,7 @@ class Parser {
   const Stmt* return_statement();
   const Stmt* declaration();
   const Stmt* assignment_or_call();
+  [[noreturn]] void misspelled_tile_space(const Token& word) const;
   TypeSyntax type();
   Stmt* make(StmtKind kind, Location location);
 

@@ -198,12 +198,15 @@ class Lexer {
     const auto byte = static_cast<unsigned char>(rest[0]);
     if (byte >= 0x20 && byte < 0x7f) {
       fail(E1002, 1, fmt::format("`{}` has no meaning here", rest[0]),
-           rest[0] == '@'   ? "write gemm(A, B, C) for a matrix product"
+           rest[0] == '@' && line_start_ == at_
+               ? "decorators belong to Python; a kernel begins `kernel name(A: f32[M]) -> (C: f32[M])`"
+           : rest[0] == '@' ? "write gemm(A, B, C) for a matrix product"
            : rest[0] == '!' ? "write `not` or `!=`"
                             : "");
     }
     fail(E1002, 1, fmt::format("byte 0x{:02x} has no meaning outside comments and texts", byte),
-         "the language is written in ASCII");
+         rest.starts_with("\xef\xbb\xbf") ? "save the file without a byte order mark"
+                                          : "the language is written in ASCII");
   }
 
   void take_symbol(std::string_view s) {

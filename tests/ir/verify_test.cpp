@@ -106,6 +106,25 @@ TEST(Verify, RefusesEachBrokenRule) {
   for (const Case& c : cases) EXPECT_THAT(broken(c.part, c.replacement), testing::HasSubstr(c.rule)) << c.part;
 }
 
+TEST(Verify, AnErrorIsOursAndSaysSo) {
+  Kernel kernel;
+  kernel.body->ops.push_back(kernel.new_op(OpKind::Fma, {}));
+  const Status valid = verify(kernel);
+  ASSERT_FALSE(valid);
+  EXPECT_EQ(valid.error().code, DiagnosticCode::E9002);
+}
+
+TEST(ParseIr, HintsReadBack) {
+  std::string text(kGood);
+  const size_t at = text.find("accumulate = true}");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at + 18, " hints {instruction = mma, avoid = any, cache = default, vector = 0, layout = inferred}");
+  const auto kernel = parse_ir(text, "k.ir");
+  ASSERT_TRUE(kernel) << render(kernel.error());
+  EXPECT_EQ(to_text(*kernel), text);
+  EXPECT_FALSE(equal(*kernel, *parse_ir(kGood, "k.ir"))) << "a hint enters keys";
+}
+
 TEST(Verify, RefusesValuesOutOfScope) {
   Result<Kernel> kernel = parse_ir(kGood);
   ASSERT_TRUE(kernel);

@@ -498,6 +498,10 @@ void Lowering::copy(const ir::Op& o) {
     }
     return;
   }
+  const auto vector_of = [&](const ir::View& view, const Distribution& d) {
+    const int v = run_length(view, d);
+    return o.hints.vector ? std::min(v, o.hints.vector) : v;
+  };
   const Operand oob = o.operands.empty() ? Operand(0) : operand(o.operands[0]);
   reads(src);
   writes(dst);
@@ -515,11 +519,11 @@ void Lowering::copy(const ir::Op& o) {
     return;
   }
   if (from != fragments_.end() && !bool_from && !bool_to) {
-    if (const int v = run_length(a.dst, from->second.distribution); v > 1)
+    if (const int v = vector_of(a.dst, from->second.distribution); v > 1)
       return copy_vectors(a.dst, from->second, src, false, 0, v);
   }
   if (to != fragments_.end() && !bool_from && !bool_to) {
-    if (const int v = run_length(a.src, to->second.distribution); v > 1)
+    if (const int v = vector_of(a.src, to->second.distribution); v > 1)
       return copy_vectors(a.src, to->second, dst, true, oob, v);
   }
   if (from != fragments_.end()) {

@@ -2,9 +2,48 @@
 
 #include <fmt/format.h>
 
+#include "analysis/hint_remarks.h"
 #include "plan/gpu/lowering.h"
 
 namespace tilewright::plan::gpu {
+namespace {
+
+using ir::MatrixUnit;
+
+/// What the gemms of a grid ask for. A hint of one holds for the grid: its gemms share layouts.
+struct AskedInstructions {
+  const ir::Op* mma = nullptr;
+  const ir::Op* wgmma = nullptr;
+  bool no_mma = false, no_wgmma = false;
+};
+
+AskedInstructions asked_by(const ir::Op& grid) {
+  AskedInstructions out;
+  for_each_op(*grid.regions[0], [&](const ir::Op& op) {
+    const ir::Hints& h = op.hints;
+    if (h.instruction == MatrixUnit::Mma) out.mma = &op;
+    if (h.instruction == MatrixUnit::Wgmma) out.wgmma = &op;
+    out.no_wgmma |=
+        h.instruction == MatrixUnit::Mma || h.instruction == MatrixUnit::Fma || h.avoid == MatrixUnit::Wgmma;
+    out.no_mma |= h.instruction == MatrixUnit::Fma || h.avoid == MatrixUnit::Mma;
+  });
+  return out;
+}
+
+bool has_mma(const std::vector<ir::thread::Inst>& body) {
+  for (const ir::thread::Inst& inst : body) {
+    if (inst.op == ir::thread::Op::Mma || has_mma(inst.body) || has_mma(inst.orelse)) return true;
+  }
+  return false;
+}
+
+std::unexpected<Diagnostic> not_possible(const ir::Op& gemm, const std::string& why) {
+  return fail_at(DiagnosticCode::E2004, gemm.location,
+                 fmt::format("the hint {} cannot be followed: {}", to_text(gemm.hints), why),
+                 "without the hint the compiler chooses an instruction that fits");
+}
+
+}  // namespace
 
 Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& options) {
   GpuPlan out;
@@ -27,7 +66,9 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
     runtime::Launch launch;
     try {
       std::string why_not = options.hopper ? "the target is not sm_90a" : "switched off";
-      if (options.hopper && gpu.has_hopper && options.aligned) {
+      const AskedInstructions asked = asked_by(*grid);
+      if (asked.no_wgmma) why_not = "a hint keeps wgmma out";
+      if (options.hopper && gpu.has_hopper && options.aligned && !asked.no_wgmma) {
         std::vector<Fact> facts;
         Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, options, name, facts);
         if (auto program = lowering.hopper(launch, why_not)) {
@@ -37,15 +78,22 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
           continue;
         }
       }
+      if (asked.wgmma) return not_possible(*asked.wgmma, why_not);
       launch = {};
       out.facts.push_back({"form", "portable: " + why_not, grid->location});
-      Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, options, name, out.facts);
+      Options portable = options;
+      portable.tensor_cores &= !asked.no_mma;
+      Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, portable, name, out.facts);
       out.programs.push_back(lowering.portable(launch));
+      if (asked.mma && !has_mma(out.programs.back().body))
+        return not_possible(*asked.mma, "no row of mma.sync has these types, shapes and operands");
       out.recipe.launches.push_back(std::move(launch));
     } catch (const Unsupported& e) {
       return std::unexpected(e.diagnostic);
     }
   }
+  for (analysis::HintRemark& r : analysis::hint_remarks(tile, analysis::TargetFamily::Cuda))
+    out.facts.push_back({std::move(r.what), std::move(r.why), r.location});
   return out;
 }
 
