@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/narrow_float.h"
+#include "interp/compare.h"
 
 namespace tilewright::driver {
 namespace {
@@ -45,48 +46,19 @@ interp::Call interpreter_call(const ir::Kernel& kernel, Arrays& arrays) {
   return call;
 }
 
-struct Comparison {
-  bool matches;
-  bool tainted;
-  double error;
-  double ratio;
-};
-
-/// NaN matches NaN and infinities match themselves; otherwise within the bound.
-Comparison compare_real(double got, double want, double bound) {
-  if (!(bound < std::numeric_limits<double>::infinity())) return {true, true, 0, 0};
-  if (std::isnan(want) || std::isnan(got)) return {std::isnan(want) && std::isnan(got), false, 0, 0};
-  if (got == want) return {true, false, 0, 0};
-  const double error = std::fabs(got - want);
-  if (!std::isfinite(error)) return {false, false, error, error};
-  return {error <= bound, false, error, bound > 0 ? error / bound : std::numeric_limits<double>::infinity()};
-}
-
-OutputCheck compare_output(const std::string& name, const HostTensor& got, const interp::Column& want) {
-  OutputCheck out{.argument = name, .elements = got.numel()};
-  for (int64_t i = 0; i < got.numel(); ++i) {
-    Comparison c{};
-    double wanted = 0;
-    if (want.is_real()) {
-      wanted = want.real_at(i);
-      c = compare_real(element(got, i), wanted, want.bound_at(i));
-    } else {
-      int64_t bits = 0;
-      wanted = static_cast<double>(want.integer_at(i));
-      std::memcpy(&bits, got.data.data() + i * bytes(got.dtype), static_cast<size_t>(bytes(got.dtype)));
-      int64_t wanted_bits = 0;
-      const int64_t v = want.integer_at(i);
-      std::memcpy(&wanted_bits, &v, static_cast<size_t>(bytes(got.dtype)));
-      c = {bits == wanted_bits || want.taint_at(i), want.taint_at(i), std::fabs(element(got, i) - wanted), 0};
-    }
-    out.tainted += c.tainted;
-    out.worst_error = std::max(out.worst_error, c.error);
-    out.worst_ratio = std::max(out.worst_ratio, c.ratio);
-    if (!c.matches && out.mismatches++ == 0) {
-      out.first_mismatch = fmt::format("{}{} is {:.9g}, expected {:.9g} within {:.3g}", name, position(got, i),
-                                       element(got, i), wanted, want.is_real() ? want.bound_at(i) : 0.0);
-    }
-  }
+OutputCheck compare_output(const std::string& name, const HostTensor& got, const interp::Expected& want) {
+  // Only read there.
+  void* const data = const_cast<std::byte*>(got.data.data());
+  const interp::Difference found = interp::compare({.dtype = got.dtype, .data = data, .shape = got.shape}, want);
+  OutputCheck out{.argument = name,
+                  .elements = got.numel(),
+                  .decided = found.compared - found.tainted,
+                  .mismatches = found.mismatched,
+                  .tainted = found.tainted,
+                  .unwritten = got.numel() - found.compared,
+                  .worst_error = found.worst_error,
+                  .worst_ratio = found.worst_ratio};
+  if (!found.first.empty()) out.first_mismatch = name + found.first;
   return out;
 }
 
@@ -118,7 +90,7 @@ bool CheckReport::passed() const {
     if (finding.severity == Severity::Error) return false;
   }
   for (const OutputCheck& output : outputs) {
-    if (output.mismatches > 0) return false;
+    if (!output.passed()) return false;
   }
   return true;
 }
@@ -139,7 +111,8 @@ Result<CheckReport> check_results(const ir::Kernel& kernel, const Arrays& arrays
     if (tensor.direction == ir::Direction::Workspace) continue;
     const size_t at = position++;
     if (tensor.direction == ir::Direction::In || report.inconclusive) continue;
-    report.outputs.push_back(compare_output(tensor.buffer->name, computed.tensors[at], oracle->expected[i].elements));
+    report.outputs.push_back(compare_output(tensor.buffer->name, computed.tensors[at], oracle->expected[i]));
+    report.expected.push_back(std::move(oracle->expected[i]));
   }
   return report;
 }
@@ -156,16 +129,16 @@ OutputCheck compare_with(const std::string& argument, const HostTensor& got, con
     case DType::E5M2: tolerance = kTolerance[4]; break;
     default: break;
   }
-  OutputCheck out{.argument = argument, .elements = got.numel()};
+  OutputCheck out{.argument = argument, .elements = got.numel(), .decided = got.numel()};
   for (int64_t i = 0; i < got.numel(); ++i) {
-    const double wanted = element(want, i);
-    const Comparison c = compare_real(element(got, i), wanted, tolerance * std::max(1.0, std::fabs(wanted)));
-    out.worst_error = std::max(out.worst_error, c.error);
-    out.worst_ratio = std::max(out.worst_ratio, c.ratio);
-    if (!c.matches && out.mismatches++ == 0) {
-      out.first_mismatch = fmt::format("{}{} is {:.9g}, expected {:.9g} (tolerance {:g} relative)", argument,
-                                       position(got, i), element(got, i), wanted, tolerance);
-    }
+    const double value = element(got, i), wanted = element(want, i);
+    if (value == wanted || (std::isnan(value) && std::isnan(wanted))) continue;
+    const double error = std::fabs(value - wanted), bound = tolerance * std::max(1.0, std::fabs(wanted));
+    out.worst_error = std::fmax(out.worst_error, error);
+    if (bound > 0) out.worst_ratio = std::fmax(out.worst_ratio, error / bound);
+    if (error <= bound || out.mismatches++ > 0) continue;
+    out.first_mismatch = fmt::format("{}{} is {:.9g}, expected {:.9g} (tolerance {:g} relative)", argument,
+                                     position(got, i), value, wanted, tolerance);
   }
   return out;
 }

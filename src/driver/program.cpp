@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "lang/foreign.h"
+
 namespace tilewright::driver {
 namespace {
 
@@ -24,6 +26,12 @@ std::unexpected<ProgramError> refuse(const lang::Source* source, Diagnostic diag
   return std::unexpected(ProgramError{std::move(diagnostic), std::move(text)});
 }
 
+std::string near_or(const std::string& name, const std::vector<std::string>& known, const char* otherwise) {
+  const std::string near = lang::closest(name, known);
+  if (!near.empty()) return fmt::format("did you mean '{}'? {}: {}", near, otherwise, fmt::join(known, ", "));
+  return fmt::format("{}: {}", otherwise, fmt::join(known, ", "));
+}
+
 Diagnostic choose_one(const lang::Source& source, const std::vector<std::string>& names) {
   return fail(DiagnosticCode::E1800,
               fmt::format("{} has {} kernels: {}", source.name(), names.size(), fmt::join(names, ", ")),
@@ -36,7 +44,7 @@ Result<std::string> kernel_name(const lang::Source& source, const std::string& a
   if (!asked.empty()) {
     if (std::find(names.begin(), names.end(), asked) != names.end()) return asked;
     return fail(DiagnosticCode::E1800, fmt::format("{} has no kernel '{}'", source.name(), asked),
-                fmt::format("it has: {}", fmt::join(names, ", ")));
+                near_or(asked, names, "it has"));
   }
   if (names.size() == 1) return names[0];
   if (names.empty())
@@ -68,7 +76,7 @@ Status check_dimension_names(const lang::KernelInfo& info, const std::map<std::s
   for (const auto& [name, size] : dims) {
     if (std::find(info.dims.begin(), info.dims.end(), name) == info.dims.end()) {
       return fail(DiagnosticCode::E1801, fmt::format("kernel '{}' has no dimension '{}'", info.name, name),
-                  fmt::format("its dimensions are: {}", fmt::join(info.dims, ", ")));
+                  near_or(name, info.dims, "its dimensions are"));
     }
     if (size < 0) {
       return fail(DiagnosticCode::E1801, fmt::format("dimension {} is {}", name, size), "a dimension is 0 or more");
@@ -79,20 +87,35 @@ Status check_dimension_names(const lang::KernelInfo& info, const std::map<std::s
 
 }  // namespace
 
-std::expected<Program, ProgramError> load_program(const lang::Source& source, const KernelRequest& request) {
+namespace {
+
+/// The kernel's name and the configuration asked for, with nothing filled in yet.
+Result<std::pair<std::string, lang::Configuration>> configuration_of(const lang::Source& source,
+                                                                     const KernelRequest& request) {
   auto name = kernel_name(source, request.kernel);
-  if (!name) return refuse(&source, name.error());
+  if (!name) return std::unexpected(name.error());
   auto params = parse_params(request.params);
-  if (!params) return refuse(&source, params.error());
-  lang::Configuration configuration{
-      .target = request.target, .params = std::move(*params), .dims = request.dims, .specialise = request.specialise};
-  auto info = lang::describe(source, *name, configuration);
+  if (!params) return std::unexpected(params.error());
+  return std::pair(*name, lang::Configuration{.target = request.target,
+                                              .params = std::move(*params),
+                                              .dims = request.dims,
+                                              .specialise = request.specialise,
+                                              .absent = request.absent});
+}
+
+}  // namespace
+
+std::expected<Program, ProgramError> load_program(const lang::Source& source, const KernelRequest& request) {
+  auto asked = configuration_of(source, request);
+  if (!asked) return refuse(&source, asked.error());
+  auto& [name, configuration] = *asked;
+  auto info = lang::describe(source, name, configuration);
   if (!info) return refuse(&source, info.error());
   if (Status known = check_dimension_names(*info, request.dims); !known) return refuse(&source, known.error());
   if (request.use_example) fill_from_example(*info, configuration.dims);
-  info = lang::describe(source, *name, configuration);
+  info = lang::describe(source, name, configuration);
   if (!info) return refuse(&source, info.error());
-  auto kernel = lang::instantiate(source, *name, configuration);
+  auto kernel = lang::instantiate(source, name, configuration);
   if (!kernel) return refuse(&source, kernel.error());
   return Program{source, std::move(*info), std::move(configuration), std::move(*kernel)};
 }
@@ -101,6 +124,16 @@ std::expected<Program, ProgramError> load_program(const KernelRequest& request) 
   auto source = lang::load_source(request.path);
   if (!source) return refuse(nullptr, source.error());
   return load_program(*source, request);
+}
+
+std::expected<lang::KernelInfo, ProgramError> describe_program(const KernelRequest& request) {
+  auto source = lang::load_source(request.path);
+  if (!source) return refuse(nullptr, source.error());
+  auto asked = configuration_of(*source, request);
+  if (!asked) return refuse(&*source, asked.error());
+  auto info = lang::describe(*source, asked->first, asked->second);
+  if (!info) return refuse(&*source, info.error());
+  return std::move(*info);
 }
 
 }  // namespace tilewright::driver

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,9 @@ struct KernelRequest {
   std::map<std::string, std::string> params;
   std::map<std::string, int64_t> dims;
   lang::Target target = lang::Target::Cpu;
-  bool specialise = false;  ///< every dimension a constant
-  bool use_example = true;  ///< fill open dimensions from the kernel's example
+  bool specialise = false;       ///< every dimension a constant
+  std::set<std::string> absent;  ///< optional tensors that are not passed
+  bool use_example = true;       ///< fill open dimensions from the kernel's example
 };
 
 struct Program {
@@ -38,6 +40,9 @@ struct ProgramError {
 };
 
 std::expected<Program, ProgramError> load_program(const KernelRequest& request);
+
+/// What the source says about the kernel asked for, sizes still open.
+std::expected<lang::KernelInfo, ProgramError> describe_program(const KernelRequest& request);
 
 /// Instantiates again for other sizes or parameters.
 std::expected<Program, ProgramError> load_program(const lang::Source& source, const KernelRequest& request);

@@ -31,6 +31,7 @@ bool is_within(double actual, double value, double bound, double largest, Differ
   if (actual == value) return true;
   if (std::isinf(actual) && std::signbit(actual) == std::signbit(value)) return std::fabs(value) + bound > largest;
   const double error = std::fabs(actual - value);
+  out.worst_error = std::fmax(out.worst_error, error);
   if (bound > 0) out.worst_ratio = std::fmax(out.worst_ratio, error / bound);
   return error <= bound;
 }

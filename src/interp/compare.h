@@ -15,6 +15,7 @@ struct Difference {
   int64_t compared = 0;
   int64_t mismatched = 0;
   int64_t tainted = 0;
+  double worst_error = 0;  ///< largest |actual - value| of floats; infinity when one is infinite and the other is not
   double worst_ratio = 0;  ///< largest |actual - value| / bound among elements with a bound
   std::string first;       ///< "[3, 5] is 1.25, expected 1.5 within 1e-06"; empty when nothing is wrong
 };

@@ -1,6 +1,7 @@
 #include "kernels/reference.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "base/narrow_float.h"
+#include "lang/foreign.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -47,6 +49,7 @@ struct Call {
   [[noreturn]] void refuse(const std::string& why) const {
     Diagnostic d;
     d.code = E1080;
+    d.location = reference.location;
     d.message = fmt::format("reference {} cannot be computed: {}", lang::to_string(reference), why);
     throw d;
   }
@@ -256,6 +259,14 @@ double row_argmax(const double* x, int64_t n) {
   return static_cast<double>(best);
 }
 
+double row_argmin(const double* x, int64_t n) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (!std::isnan(x[best]) && (std::isnan(x[i]) || x[i] < x[best])) best = i;
+  }
+  return static_cast<double>(best);
+}
+
 DoubleTensor column_sum(const Call& call) {
   DoubleTensor out = DoubleTensor::zeros({call[0].extent(0)});
   for (size_t i = 0; i < call[0].data.size(); ++i) out.data[i % out.data.size()] += call[0].data[i];
@@ -327,6 +338,7 @@ const std::map<std::string, Word, std::less<>>& words() {
       {"row_prod",
        reduced([](const double* x, int64_t n) { return std::accumulate(x, x + n, 1.0, std::multiplies<>()); })},
       {"row_argmax", reduced(row_argmax)},
+      {"row_argmin", reduced(row_argmin)},
       {"sum",
        [](const Call& c) {
          return DoubleTensor{{1}, {row_sum(c[0].data.data(), c[0].size())}};
@@ -349,6 +361,107 @@ const std::map<std::string, Word, std::less<>>& words() {
       {"neg", elementwise([](double x) { return -x; })},
   };
   return kWords;
+}
+
+/// How a word may be called: positional arguments and names.
+struct Usage {
+  std::string_view word;
+  size_t fewest, most;
+  std::string_view names;
+};
+constexpr Usage kUsages[] = {
+    {"matmul", 2, 2, "transpose_a transpose_b"},
+    {"gemv", 2, 2, "transpose_a"},
+    {"matmul_w4", 3, 3, "group"},
+    {"epilogue", 1, 3, "bias residual relu gelu"},
+    {"attention", 4, 4, "mask layout"},
+    {"softmax", 1, 1, ""},
+    {"rmsnorm", 3, 3, ""},
+    {"layernorm", 4, 4, ""},
+    {"transpose", 1, 1, ""},
+    {"column_sum", 1, 1, ""},
+    {"cast", 2, 2, ""},
+    {"row_sum", 1, 1, ""},
+    {"row_mean", 1, 1, ""},
+    {"row_max", 1, 1, ""},
+    {"row_min", 1, 1, ""},
+    {"row_prod", 1, 1, ""},
+    {"row_argmax", 1, 1, ""},
+    {"row_argmin", 1, 1, ""},
+    {"sum", 1, 1, ""},
+    {"cumsum", 1, 1, ""},
+    {"topk_values", 2, 2, ""},
+    {"topk_indices", 2, 2, ""},
+    {"gelu", 1, 1, "by_tanh"},
+    {"add", 2, 2, ""},
+    {"sub", 2, 2, ""},
+    {"mul", 2, 2, ""},
+    {"div", 2, 2, ""},
+    {"swiglu", 2, 2, ""},
+    {"relu", 1, 1, ""},
+    {"silu", 1, 1, ""},
+    {"exp", 1, 1, ""},
+    {"neg", 1, 1, ""},
+};
+
+const Usage* usage_of(std::string_view word) {
+  const auto* found = std::ranges::find(kUsages, word, &Usage::word);
+  return found == std::end(kUsages) ? nullptr : found;
+}
+
+bool is_listed(std::string_view list, std::string_view name) {
+  for (size_t at = list.find(name); at != std::string_view::npos; at = list.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse_at(const Reference& r, std::string message, std::string help) {
+  Diagnostic d;
+  d.code = E1080;
+  d.location = r.location;
+  d.message = std::move(message);
+  d.help = std::move(help);
+  throw d;
+}
+
+void check_call(const Reference& r) {
+  const Usage* usage = usage_of(r.name);
+  if (!usage) {
+    std::vector<std::string> known;
+    for (const Usage& u : kUsages) known.emplace_back(u.word);
+    const std::string near = lang::closest(r.name, known);
+    refuse_at(r, fmt::format("`{}` is not a word of references", r.name),
+              near.empty() ? "docs/grammar.md lists them" : fmt::format("did you mean `{}`?", near));
+  }
+  if (r.arguments.size() < usage->fewest || r.arguments.size() > usage->most) {
+    refuse_at(r,
+              fmt::format("`{}` takes {} argument{}, got {}", r.name,
+                          usage->fewest == usage->most ? fmt::format("{}", usage->most)
+                                                       : fmt::format("{} to {}", usage->fewest, usage->most),
+                          usage->most == 1 ? "" : "s", r.arguments.size()),
+              "docs/grammar.md lists the words of references");
+  }
+  for (const auto& [label, value] : r.named) {
+    if (is_listed(usage->names, label)) continue;
+    refuse_at(r, fmt::format("`{}` has no argument `{}`", r.name, label),
+              usage->names.empty() ? "it takes positional arguments only"
+                                   : fmt::format("its named arguments are: {}", usage->names));
+  }
+}
+
+/// Words after `name =` are of the word called, not arguments.
+void check_all(const Reference& r, std::span<const std::string> names) {
+  if (r.kind == Reference::Kind::Name && r.name != "none" && std::ranges::find(names, r.name) == names.end()) {
+    const std::string near = lang::closest(r.name, names);
+    refuse_at(
+        r, fmt::format("`{}` is not an argument or dimension of this kernel", r.name),
+        near.empty() ? fmt::format("it has: {}", fmt::join(names, ", ")) : fmt::format("did you mean `{}`?", near));
+  }
+  if (r.kind != Reference::Kind::Call) return;
+  check_call(r);
+  for (const Reference& a : r.arguments) check_all(a, names);
 }
 
 std::optional<DoubleTensor> evaluate(const Reference& r, const std::map<std::string, DoubleTensor>& arguments) {
@@ -376,6 +489,15 @@ DoubleTensor DoubleTensor::zeros(std::vector<int64_t> shape) {
   int64_t n = 1;
   for (const int64_t extent : shape) n *= extent;
   return {std::move(shape), std::vector<double>(static_cast<size_t>(n))};
+}
+
+Status check_words(const Reference& reference, std::span<const std::string> names) {
+  try {
+    check_all(reference, names);
+    return {};
+  } catch (Diagnostic& d) {
+    return std::unexpected(std::move(d));
+  }
 }
 
 Result<DoubleTensor> evaluate_reference(const Reference& reference,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct DoubleTensor {
   /// The extent `from_end` dimensions before the last.
   int64_t extent(size_t from_end) const { return shape[shape.size() - 1 - from_end]; }
 };
+
+/// E1080, at the word, when a word is unknown or called wrongly, or a name is none of `names` (arguments, dimensions).
+Status check_words(const lang::Reference& reference, std::span<const std::string> names);
 
 /// E1080 names a word that is not known or does not fit its arguments.
 Result<DoubleTensor> evaluate_reference(const lang::Reference& reference,

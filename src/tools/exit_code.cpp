@@ -6,8 +6,16 @@ ExitCode exit_code(const Diagnostic& diagnostic) {
   switch (diagnostic.code) {
     case DiagnosticCode::E1606: return ExitCode::Incorrect;  // unfair
     case DiagnosticCode::E3200:                              // no such candidate
-    case DiagnosticCode::E3303: return ExitCode::Usage;      // the folder is in use
-    case DiagnosticCode::E3201:                              // does not do this
+    case DiagnosticCode::E3303:                              // the folder is in use
+    case DiagnosticCode::E3300:                              // files that were named: absent, malformed, unwritable
+    case DiagnosticCode::E3301:
+    case DiagnosticCode::E3310:
+    case DiagnosticCode::E3311:
+    case DiagnosticCode::E3312:
+    case DiagnosticCode::E3313:
+    case DiagnosticCode::E3314:
+    case DiagnosticCode::E3400: return ExitCode::Usage;
+    case DiagnosticCode::E3201:  // does not do this
     case DiagnosticCode::E3204: return ExitCode::Insufficient;
     case DiagnosticCode::E3202:  // died, hung, answered nonsense, failed
     case DiagnosticCode::E3203:

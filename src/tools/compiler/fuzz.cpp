@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/campaign.h"
+#include "fuzz/plants.h"
 #include "fuzz/tables.h"
 #include "tools/command.h"
 
@@ -130,7 +131,7 @@ Result<ExitCode> replay(const FuzzOptions& options, fuzz::Subject& subject, cons
 Result<ExitCode> run_fuzz(const FuzzOptions& options) {
   Plant plant;
   if (!options.plant.empty()) {
-    auto parsed = parse_plant(options.plant);
+    auto parsed = fuzz::find_plant(options.plant);
     if (!parsed) return std::unexpected(parsed.error());
     plant = *parsed;
   }
@@ -189,7 +190,7 @@ Run add_fuzz(CLI::App& app, Session&) {
       "found.\n"
       "Examples:\n  tilewright fuzz --cases 2000 --seed 1\n  tilewright fuzz --seconds 60 --keep out/fuzz\n"
       "  tilewright fuzz --target cuda:sm_90a --cases 1000\n"
-      "  tilewright fuzz --plant lower_gemm:1\n  tilewright fuzz --replay out/fuzz/seed1-case7.fuzz");
+      "  tilewright fuzz --plant pack_panels:1\n  tilewright fuzz --replay out/fuzz/seed1-case7.fuzz");
   return [options]() -> Result<ExitCode> { return run_fuzz(*options); };
 }
 

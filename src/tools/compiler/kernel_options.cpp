@@ -41,6 +41,10 @@ Result<std::map<std::string, std::string>> parse_assignments(const std::vector<s
 Result<int64_t> parse_size(const std::string& name, const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::result_out_of_range) {
+    return fail(DiagnosticCode::E1804, fmt::format("--dim {}: {} is larger than 2^63 - 1", name, text),
+                "sizes are 64-bit integers");
+  }
   if (error != std::errc() || end != text.data() + text.size()) {
     return fail(DiagnosticCode::E1804, fmt::format("--dim {}: '{}' is not a whole number", name, text),
                 "write --dim M=1000,N=777");
@@ -73,7 +77,7 @@ Result<tilewright::target::Cpu> KernelOptions::cpu() const {
   const std::string level = target.starts_with("cpu:") ? target.substr(4) : target;
   if (auto found = tilewright::target::parse_cpu(level)) return *found;
   return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
-              "targets are cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4");
+              "targets are cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4, cuda, cuda:sm_80, cuda:sm_90a");
 }
 
 }  // namespace tilewright::tools

@@ -3,23 +3,24 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <mutex>
+#include <set>
+#include <span>
 
+#include "base/print_text.h"
 #include "cache/kernel_cache.h"
-#include "analysis/independence.h"
-#include "driver/check.h"
 #include "driver/compile.h"
 #include "driver/cuda_call.h"
 #include "driver/cuda_compile.h"
+#include "lang/foreign.h"
 #include "tools/command.h"
 #include "tools/compiler/kernel_options.h"
+#include "tools/compiler/run_report.h"
 
 namespace tilewright::tools {
 namespace {
-
-using nlohmann::json;
 
 struct RunOptions {
   KernelOptions kernel;
@@ -29,22 +30,11 @@ struct RunOptions {
   bool check = false, explain = false, as_json = false;
 };
 
-/// Everything one run found out.
-struct RunReport {
-  const driver::Program& program;
-  driver::Compilation compilation;
-  driver::Arrays arrays;
-  double run_ms = 0;
-  std::optional<driver::CheckReport> check;
-  std::vector<driver::OutputCheck> expected;
-
-  bool passed() const {
-    if (check && !check->passed()) return false;
-    for (const driver::OutputCheck& output : expected) {
-      if (output.mismatches > 0) return false;
-    }
-    return true;
-  }
+/// What `--in` gives: arrays, scalars, and optional tensors that are left out (`bias=none`).
+struct Inputs {
+  std::map<std::string, HostTensor> arrays;
+  std::map<std::string, double> scalars;
+  std::set<std::string> absent;
 };
 
 /// Shapes of given inputs settle the dimensions that their axes name.
@@ -60,140 +50,24 @@ void bind_from_inputs(const lang::KernelInfo& info, const std::map<std::string, 
   }
 }
 
-Result<std::map<std::string, HostTensor>> read_inputs(const std::vector<std::string>& texts,
-                                                      std::map<std::string, double>& scalars) {
+Result<Inputs> read_inputs(const std::vector<std::string>& texts) {
   auto named = parse_assignments(texts, "--in");
   if (!named) return std::unexpected(named.error());
-  std::map<std::string, HostTensor> out;
+  Inputs out;
   for (const auto& [name, spec] : *named) {
     char* end = nullptr;
     const double number = std::strtod(spec.c_str(), &end);
     if (!spec.empty() && *end == '\0') {
-      scalars[name] = number;
-      continue;
+      out.scalars[name] = number;
+    } else if (spec == "none") {
+      out.absent.insert(name);
+    } else {
+      auto tensor = read_tensor(spec);
+      if (!tensor) return std::unexpected(tensor.error());
+      out.arrays.emplace(name, std::move(*tensor));
     }
-    auto tensor = read_tensor(spec);
-    if (!tensor) return std::unexpected(tensor.error());
-    out.emplace(name, std::move(*tensor));
   }
   return out;
-}
-
-std::string describe_values(const HostTensor& tensor) {
-  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
-  int64_t nan = 0;
-  for (int64_t i = 0; i < tensor.numel(); ++i) {
-    const double v = driver::element(tensor, i);
-    if (std::isnan(v)) {
-      ++nan;
-      continue;
-    }
-    low = std::min(low, v), high = std::max(high, v), sum += v;
-  }
-  const int64_t n = tensor.numel() - nan;
-  if (tensor.numel() == 0) return "empty";
-  std::string text =
-      n ? fmt::format("min {:.5g}  mean {:.5g}  max {:.5g}", low, sum / static_cast<double>(n), high) : "";
-  if (nan) text += fmt::format("  {} NaN", nan);
-  return text;
-}
-
-void print_check(const RunReport& report) {
-  for (const Diagnostic& finding : report.check->findings) fmt::print("{}", report.program.source.render(finding));
-  if (!report.check->printed.empty()) fmt::print("{}", report.check->printed);
-  if (report.check->inconclusive)
-    fmt::print("check: inconclusive: an address or a loop depends on rounding; compare with --expect\n");
-  for (const driver::OutputCheck& o : report.check->outputs) {
-    fmt::print(
-        "check: {:<8} {} of {} elements within the bound of any correct implementation; largest error {:.3g} ({:.2g} "
-        "of its bound){}\n",
-        o.argument, o.elements - o.mismatches, o.elements, o.worst_error, o.worst_ratio,
-        o.tainted ? fmt::format("; {} undecidable", o.tainted) : "");
-    if (o.mismatches) fmt::print("  WRONG: {}\n", o.first_mismatch);
-  }
-  if (!report.program.info.references.empty()) {
-    fmt::print("check: against the interpreter of this program; its `reference` line is compared by `tilewright bench`\n");
-  }
-  fmt::print("check: {}\n", report.check->passed() ? "passed" : "FAILED");
-}
-
-void print_report(const RunReport& report, const RunOptions& options) {
-  const driver::CompileTimes& t = report.compilation.times;
-  fmt::print("kernel {} on {}\n", report.program.info.name, report.compilation.artefact.recipe.target);
-  std::vector<std::string> params;
-  for (const lang::ParamInfo& p : report.program.info.params)
-    params.push_back(fmt::format("{}={}", p.name, lang::to_string(p.value)));
-  if (!params.empty()) fmt::print("  parameters  {}\n", fmt::join(params, " "));
-  size_t position = 0;
-  for (const ir::TensorArgument& tensor : report.program.kernel.tensors) {
-    if (tensor.direction == ir::Direction::Workspace) continue;
-    const HostTensor& array = report.arrays.tensors[position++];
-    static constexpr const char* kDirections[] = {"in", "out", "inout", ""};
-    fmt::print("  {:<6}{:<10} {:<24} {}\n", kDirections[static_cast<int>(tensor.direction)], tensor.buffer->name,
-               to_string(array.dtype, array.shape), describe_values(array));
-  }
-  if (report.compilation.is_from_cache) {
-    fmt::print("  loaded from the cache in {:.2f} ms\n", t.cache_ms);
-  } else {
-    fmt::print(
-        "  compiled in {:.1f} ms (plan {:.1f}, LLVM IR or PTX {:.1f}, optimise {:.1f}, emit {:.1f}; opening LLVM "
-        "{:.1f} "
-        "apart)\n",
-        t.total_ms(), t.plan_ms, t.lower_ms, t.optimise_ms, t.emit_ms, t.open_module_ms);
-  }
-  fmt::print("  first call {:.3f} ms (one call is not a measurement: use `tilewright bench`)\n", report.run_ms);
-  if (options.explain) {
-    fmt::print("\nwhat was chosen, and why\n");
-    for (const plan::cpu::Fact& fact : report.compilation.facts) {
-      fmt::print("  {:<26} {}{}\n", fact.what, fact.why,
-                 fact.location.is_known() ? fmt::format("  ({})", to_string(fact.location)) : "");
-    }
-  }
-  if (report.check) {
-    print_check(report);
-  } else {
-    for (const Diagnostic& note : analysis::independence_notes(report.program.kernel)) {
-      fmt::print("{}", report.program.source.render(note));
-    }
-  }
-  for (const driver::OutputCheck& o : report.expected) {
-    if (o.mismatches)
-      fmt::print("expect: WRONG: {} ({} of {} elements differ)\n", o.first_mismatch, o.mismatches, o.elements);
-    else
-      fmt::print("expect: {} matches, largest error {:.3g}\n", o.argument, o.worst_error);
-  }
-}
-
-json to_json(const driver::OutputCheck& o) {
-  return {{"argument", o.argument},
-          {"elements", o.elements},
-          {"mismatches", o.mismatches},
-          {"undecidable", o.tainted},
-          {"worst_error", o.worst_error},
-          {"worst_ratio", o.worst_ratio},
-          {"first_mismatch", o.first_mismatch}};
-}
-
-void print_json(const RunReport& report) {
-  const driver::CompileTimes& t = report.compilation.times;
-  json out = {{"kernel", report.program.info.name},
-              {"target", report.compilation.artefact.recipe.target},
-              {"from_cache", report.compilation.is_from_cache},
-              {"compile_ms", t.total_ms()},
-              {"first_call_ms", report.run_ms},
-              {"passed", report.passed()}};
-  for (const lang::ParamInfo& p : report.program.info.params) out["parameters"][p.name] = lang::to_string(p.value);
-  for (const plan::cpu::Fact& fact : report.compilation.facts)
-    out["explain"].push_back({{"what", fact.what}, {"why", fact.why}, {"where", to_string(fact.location)}});
-  if (report.check) {
-    for (const Diagnostic& f : report.check->findings)
-      out["findings"].push_back(
-          {{"code", code_text(f.code)}, {"where", to_string(f.location)}, {"message", f.message}});
-    for (const driver::OutputCheck& o : report.check->outputs) out["check"].push_back(to_json(o));
-    out["inconclusive"] = report.check->inconclusive;
-  }
-  for (const driver::OutputCheck& o : report.expected) out["expect"].push_back(to_json(o));
-  fmt::print("{}\n", out.dump(2));
 }
 
 int tensor_position(const ir::Kernel& kernel, const std::string& name) {
@@ -246,16 +120,33 @@ Status save_outputs(const RunOptions& options, const RunReport& report) {
   return {};
 }
 
-Status check_input_names(const ir::Kernel& kernel, const driver::ArrayOptions& arrays) {
-  for (const auto& [name, tensor] : arrays.given) {
-    if (auto at = find_tensor(kernel, name, "--in"); !at) return std::unexpected(at.error());
+/// Before any file is read: a name no argument has is the user's slip, not the file's.
+Status check_input_names(const lang::KernelInfo& info, const std::vector<std::string>& texts) {
+  auto named = parse_assignments(texts, "--in");
+  if (!named) return std::unexpected(named.error());
+  std::vector<std::string> known;
+  for (const lang::ArgumentInfo& a : info.arguments) {
+    if (a.kind != lang::ArgumentKind::Workspace) known.push_back(a.name);
   }
-  for (const auto& [name, value] : arrays.scalars) {
-    const bool known = std::any_of(kernel.scalars.begin(), kernel.scalars.end(),
-                                   [&](const ir::ScalarArgument& s) { return s.value->name == name; });
-    if (!known)
-      return fail(DiagnosticCode::E1804, fmt::format("--in: the kernel has no scalar '{}'", name),
-                  "tensors are given as files: --in A=a.npy");
+  for (const auto& [name, spec] : *named) {
+    const auto found = std::ranges::find(info.arguments, name, &lang::ArgumentInfo::name);
+    if (found == info.arguments.end()) {
+      const std::string near = lang::closest(name, known);
+      return fail(
+          DiagnosticCode::E1804, fmt::format("--in: the kernel has no argument '{}'", name),
+          near.empty() ? fmt::format("it takes: {}", fmt::join(known, ", ")) : fmt::format("did you mean '{}'?", near));
+    }
+    char* end = nullptr;
+    static_cast<void>(std::strtod(spec.c_str(), &end));
+    const bool is_number = !spec.empty() && *end == '\0';
+    if (found->is_tensor == is_number) {
+      return fail(DiagnosticCode::E1804,
+                  fmt::format("--in: {} is a {}, '{}' is not", name, found->is_tensor ? "tensor" : "scalar", spec),
+                  found->is_tensor ? "tensors are given as files: --in A=a.npy, or A=w.safetensors:name"
+                                   : "scalars are given as numbers: --in scale=0.125");
+    }
+    if (spec == "none" && !found->optional)
+      return fail(DiagnosticCode::E1804, fmt::format("--in: {} is not optional", name), "give a file, or leave it out");
   }
   return {};
 }
@@ -263,23 +154,28 @@ Status check_input_names(const ir::Kernel& kernel, const driver::ArrayOptions& a
 Result<driver::Program> prepare(const RunOptions& options, driver::ArrayOptions& arrays, ExitCode& exit) {
   auto request = options.kernel.request();
   if (!request) return std::unexpected(request.error());
-  auto given = read_inputs(options.in, arrays.scalars);
-  if (!given) return std::unexpected(given.error());
-  arrays.given = std::move(*given);
+  const auto refused = [&](const driver::ProgramError& error) {
+    fmt::print(stderr, "{}", error.rendered);
+    exit = exit_code(error.diagnostic);
+    return std::unexpected(error.diagnostic);
+  };
+  if (!options.in.empty()) {
+    const auto info = driver::describe_program(*request);
+    if (!info) return refused(info.error());
+    if (Status known = check_input_names(*info, options.in); !known) return std::unexpected(known.error());
+    auto given = read_inputs(options.in);
+    if (!given) return std::unexpected(given.error());
+    bind_from_inputs(*info, given->arrays, request->dims);
+    arrays.given = std::move(given->arrays);
+    arrays.scalars = std::move(given->scalars);
+    request->absent = std::move(given->absent);
+  }
+  auto made = driver::load_program(*request);
+  if (!made) return refused(made.error());
   arrays.seed = options.seed;
-  auto first = driver::load_program(*request);
-  if (first && !arrays.given.empty()) {
-    bind_from_inputs(first->info, arrays.given, request->dims);
-    first = driver::load_program(*request);
-  }
-  if (!first) {
-    fmt::print(stderr, "{}", first.error().rendered);
-    exit = exit_code(first.error().diagnostic);
-    return std::unexpected(first.error().diagnostic);
-  }
-  arrays.dims = first->configuration.dims;
+  arrays.dims = made->configuration.dims;
   for (const auto& [name, size] : request->dims) arrays.dims[name] = size;
-  return std::move(*first);
+  return std::move(*made);
 }
 
 template <typename F>
@@ -290,8 +186,22 @@ Status timed(double& ms, F&& call) {
   return status;
 }
 
+/// Lines of `print`, from any worker, in the order they come; a runaway kernel does not fill the memory.
+struct Printer {
+  static constexpr size_t kMost = 1 << 20;
+  std::mutex mutex;
+  std::string lines;
+
+  static void take(void* self, const char* text, const char*, const int64_t* values, int32_t count) {
+    auto& printer = *static_cast<Printer*>(self);
+    const std::string line = fill_print_text(text, std::span(values, static_cast<size_t>(count)));
+    const std::lock_guard lock(printer.mutex);
+    if (printer.lines.size() < kMost) printer.lines += line + "\n";
+  }
+};
+
 Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::Program& program,
-                                       driver::Arrays& arrays, double& ms) {
+                                       driver::Arrays& arrays, double& ms, std::string& printed) {
   auto cpu = options.kernel.cpu();
   if (!cpu) return std::unexpected(cpu.error());
   cache::KernelCache cache;
@@ -299,11 +209,14 @@ Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::
   auto compilation = driver::compile(program.kernel, {.cpu = *cpu, .cache = options.explain ? nullptr : &cache});
   for (const Diagnostic& notice : cache.notices()) fmt::print(stderr, "{}", render(notice));
   if (!compilation) return compilation;
-  const auto device = runtime::open_cpu({.threads = options.threads});
+  Printer printer;
+  const auto device =
+      runtime::open_cpu({.threads = options.threads, .print = Printer::take, .print_context = &printer});
   auto loaded = driver::LoadedKernel::load(*device, compilation->artefact);
   if (!loaded) return std::unexpected(loaded.error());
-  if (Status ran = timed(ms, [&] { return loaded->run(program.kernel, arrays); }); !ran)
-    return std::unexpected(ran.error());
+  const Status ran = timed(ms, [&] { return loaded->run(program.kernel, arrays); });
+  printed = std::move(printer.lines);
+  if (!ran) return std::unexpected(ran.error());
   return compilation;
 }
 
@@ -330,36 +243,69 @@ Result<driver::Compilation> run_on_cuda(const RunOptions& options, const driver:
   return compilation;
 }
 
+/// A requirement that failed at the call is shown where it is written.
+Diagnostic placed(Diagnostic d, const ir::Kernel& kernel) {
+  if (d.code != DiagnosticCode::E1410 || d.location.is_known()) return d;
+  for (const ir::Requirement& r : kernel.requirements) {
+    if (d.message.find(r.text) != std::string::npos) d.location = r.location;
+  }
+  return d;
+}
+
+Status check_run(const driver::Program& program, const driver::Arrays& inputs, RunReport& report) {
+  auto check = driver::check_results(program.kernel, inputs, report.arrays);
+  if (!check) return std::unexpected(check.error());
+  report.check = std::move(*check);
+  auto reference = compare_with_reference(program, inputs, report.arrays, *report.check);
+  if (!reference) return std::unexpected(reference.error());
+  report.reference = std::move(*reference);
+  return {};
+}
+
+/// A failed assertion is a wrong result; with `--check` the interpreter says in which iteration.
+ExitCode report_assertion(const driver::Program& program, const driver::Arrays* inputs, const Diagnostic& failure) {
+  fmt::print(stderr, "{}", program.source.render(failure));
+  if (!inputs) return ExitCode::Incorrect;
+  if (const auto check = driver::check_results(program.kernel, *inputs, *inputs)) {
+    for (const Diagnostic& finding : check->findings) fmt::print("{}", program.source.render(finding));
+  }
+  return ExitCode::Incorrect;
+}
+
 Result<ExitCode> run(const RunOptions& options) {
   driver::ArrayOptions array_options;
   ExitCode exit = ExitCode::Ok;
   auto program = prepare(options, array_options, exit);
   if (!program) return exit != ExitCode::Ok ? Result<ExitCode>(exit) : std::unexpected(program.error());
   const auto in_source = [&](const Diagnostic& diagnostic) -> Result<ExitCode> {
-    fmt::print(stderr, "{}", program->source.render(diagnostic));
+    fmt::print(stderr, "{}", program->source.render(placed(diagnostic, program->kernel)));
     return exit_code(diagnostic);
   };
-  if (Status known = check_input_names(program->kernel, array_options); !known) return std::unexpected(known.error());
+  if (Status known = check_reference_words(*program); !known) return in_source(known.error());
   auto arrays = driver::make_arrays(program->kernel, array_options);
   if (!arrays) return in_source(arrays.error());
   const driver::Arrays inputs = options.check ? *arrays : driver::Arrays{};
   double run_ms = 0;
+  std::string printed;
   auto compilation = options.kernel.is_cuda() ? run_on_cuda(options, *program, *arrays, run_ms)
-                                              : run_on_cpu(options, *program, *arrays, run_ms);
-  if (!compilation) return in_source(compilation.error());
+                                              : run_on_cpu(options, *program, *arrays, run_ms, printed);
+  if (!compilation) {
+    fmt::print("{}", printed);
+    if (compilation.error().code != DiagnosticCode::E1420) return in_source(compilation.error());
+    return report_assertion(*program, options.check ? &inputs : nullptr, compilation.error());
+  }
   RunReport report{.program = *program, .compilation = std::move(*compilation), .arrays = std::move(*arrays)};
   report.run_ms = run_ms;
+  report.printed = std::move(printed);
   if (options.check) {
-    auto check = driver::check_results(program->kernel, inputs, report.arrays);
-    if (!check) return in_source(check.error());
-    report.check = std::move(*check);
+    if (Status checked = check_run(*program, inputs, report); !checked) return in_source(checked.error());
   }
   if (Status compared = compare_expected(options, report); !compared) return std::unexpected(compared.error());
   if (Status saved = save_outputs(options, report); !saved) return std::unexpected(saved.error());
   if (options.as_json)
     print_json(report);
   else
-    print_report(report, options);
+    print_report(report, options.explain);
   return report.passed() ? ExitCode::Ok : ExitCode::Incorrect;
 }
 
@@ -369,13 +315,16 @@ Run add_run(CLI::App& app, Session&) {
   auto options = std::make_shared<RunOptions>();
   options->kernel.add_to(app);
   app.add_option("--in", options->in,
-                 "Inputs: A=a.npy, A=w.safetensors:name, or a scalar: scale=0.125 (others: seeded random)");
+                 "Inputs: A=a.npy, A=w.safetensors:name, a scalar: scale=0.125, an optional tensor left out: bias=none "
+                 "(others: seeded random)");
   app.add_option("--out", options->out, "Save outputs: C=c.npy");
   app.add_option("--expect", options->expect, "Compare outputs with files: C=c.npy");
   app.add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
-  app.add_option("--threads", options->threads, "Threads (0: all)")->capture_default_str();
-  app.add_flag("--check", options->check,
-               "Check the program (races, bounds, uninitialised reads) and the results against the interpreter");
+  app.add_option("--threads", options->threads, "Threads (0: all)")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_flag(
+      "--check", options->check,
+      "Check the program (races, bounds, uninitialised reads), and the results against the interpreter and the "
+      "kernel's `reference`");
   app.add_flag("--explain", options->explain, "Say what the compiler chose and why");
   app.add_flag("--json", options->as_json, "Print one JSON object");
   app.footer(

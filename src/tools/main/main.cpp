@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "adapters/rival/rivals.h"
+#include "base/closest.h"
 #include "tools/command.h"
 #ifdef TILEWRIGHT_HAVE_COMPILER
 #include "adapters/tile/tile_candidate.h"
@@ -60,6 +61,19 @@ candidate::WorkerOptions worker_options(const std::filesystem::path& executable)
   return options;
 }
 
+/// "`rnu` is not a command. Did you mean `run`?", or nothing.
+std::string unknown_command(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  const std::string word = argv[1];
+  std::vector<std::string> known;
+  for (const Row& row : kCommands) {
+    if (row.name == word) return {};
+    if (row.group != Group::Hidden) known.emplace_back(row.name);
+  }
+  const std::string near = closest(word, known);
+  return fmt::format("`{}` is not a command.{}", word, near.empty() ? "" : fmt::format(" Did you mean `{}`?", near));
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Tilewright: write AI kernels at tile granularity, and judge any kernel over its whole life",
                "tilewright"};
@@ -82,6 +96,10 @@ int run_command_line(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));
     commands[i] = {sub, kCommands[i].add(*sub, session)};
   }
+  if (const auto message = unknown_command(argc, argv); !message.empty()) {
+    fmt::print(stderr, "{}\nRun with --help for more information.\n", message);
+    return static_cast<int>(ExitCode::Usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -91,7 +109,7 @@ int run_command_line(int argc, char** argv) {
     if (!sub->parsed()) continue;
     const Result<ExitCode> outcome = run();
     if (outcome) return static_cast<int>(*outcome);
-    fmt::print(stderr, "{}\n", render(outcome.error()));
+    fmt::print(stderr, "{}", render(outcome.error()));
     return static_cast<int>(exit_code(outcome.error()));
   }
   return static_cast<int>(ExitCode::Usage);
@@ -104,9 +122,11 @@ int main(int argc, char** argv) {
   try {
     return tilewright::tools::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory: the sizes asked for do not fit this machine\n  help: give smaller sizes\n");
+    fmt::print(stderr,
+               "error: out of memory: the sizes asked for do not fit this machine\n  help: give smaller sizes\n");
   } catch (const std::length_error&) {
-    fmt::print(stderr, "error: out of memory: the sizes asked for do not fit any machine\n  help: give smaller sizes\n");
+    fmt::print(stderr,
+               "error: out of memory: the sizes asked for do not fit any machine\n  help: give smaller sizes\n");
   }
   return static_cast<int>(tilewright::tools::ExitCode::Usage);
 }
