@@ -3,19 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <string>
+#include <vector>
 
 #include "fuzz/campaign.h"
+#include "fuzz/plants.h"
 #include "transform/pass.h"
 
 namespace tilewright::fuzz {
 namespace {
 
-constexpr std::array kPlants = {"forward_copies:1", "join_gemm_steps:1", "fold_clears:1", "lower_access:1",
-                                "pack_panels:1",    "gemm_dot:1",        "gemm_target:1", "lower_tiles:1",
-                                "lower_fused:1",    "expand_math:1"};
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const PlantInfo& p : plants()) out.emplace_back(p.name);
+  return out;
+}
 
-class PlantedMistake : public testing::TestWithParam<const char*> {};
+class PlantedMistake : public testing::TestWithParam<std::string> {};
 
 TEST_P(PlantedMistake, IsFoundAndShrunk) {
   const auto plant = parse_plant(GetParam());
@@ -25,11 +29,11 @@ TEST_P(PlantedMistake, IsFoundAndShrunk) {
       run_campaign(*subject, {.cases = 3000, .seed = 1, .plant = *plant, .most_failures = 1, .shrink_tries = 300});
   ASSERT_EQ(report.failures.size(), 1u) << "not found in " << report.cases << " cases";
   EXPECT_LE(report.failures[0].operations, 96) << report.failures[0].kernel;
-  std::printf("%s: found by case %ld, shrunk to %d operations\n", GetParam(),
+  std::printf("%s: found by case %ld, shrunk to %d operations\n", GetParam().c_str(),
               static_cast<long>(report.failures[0].number), report.failures[0].operations);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedMistake, testing::ValuesIn(kPlants), [](const auto& param) {
+INSTANTIATE_TEST_SUITE_P(All, PlantedMistake, testing::ValuesIn(names()), [](const auto& param) {
   std::string name = param.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
@@ -37,10 +41,18 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedMistake, testing::ValuesIn(kPlants), [](con
 
 TEST(PlantedMistakes, EveryPassHasOne) {
   for (const transform::PassInfo& pass : transform::passes()) {
-    const bool has_one =
-        std::ranges::any_of(kPlants, [&](std::string_view p) { return p.starts_with(std::string(pass.name) + ":"); });
+    const bool has_one = std::ranges::any_of(
+        plants(), [&](const PlantInfo& p) { return p.name.starts_with(std::string(pass.name) + ":"); });
     EXPECT_TRUE(has_one) << pass.name;
   }
+}
+
+TEST(PlantedMistakes, AnUnknownNameIsRefused) {
+  const auto plant = find_plant("forward_copy:1");
+  ASSERT_FALSE(plant);
+  EXPECT_EQ(
+      render(plant.error()),
+      "error[E1210]: 'forward_copy:1' does not name a planted mistake\n  help: did you mean 'forward_copies:1'?\n");
 }
 
 }  // namespace

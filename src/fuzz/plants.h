@@ -1,0 +1,20 @@
+// The mistakes the fuzzer can plant (plants.def), and the check of a name a person typed.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/plant.h"
+
+namespace tilewright::fuzz {
+
+struct PlantInfo {
+  std::string_view name;  ///< "forward_copies:1"
+  std::string_view text;
+};
+std::span<const PlantInfo> plants();
+
+/// E1210 with the nearest name, or all of them, when `text` is none.
+Result<Plant> find_plant(std::string_view text);
+
+}  // namespace tilewright::fuzz
