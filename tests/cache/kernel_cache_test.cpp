@@ -251,6 +251,7 @@ TEST(KernelCache, DamagedEntriesAreSetAsideAndMadeAnew) {
     EXPECT_EQ(*found->bytes, payload(1));
     EXPECT_EQ(cache.counts().damaged, 1);
     ASSERT_EQ(cache.notices().size(), 1u);
+    EXPECT_EQ(cache.notices()[0].code, DiagnosticCode::E3103);
     EXPECT_EQ(cache.notices()[0].message,
               "the cache entry " + to_hex(key(1)) + " was damaged: set aside in " + folder.cache() + " and made anew");
     EXPECT_TRUE(fs::exists(folder.cache() + "/damaged-" + to_hex(key(1))));

@@ -105,5 +105,11 @@ TEST(Data, ZerosIntegersAndSpecialsAreNeverMeasured) {
   EXPECT_GT(infinities, 0);
 }
 
+TEST(Contract, WhatIsNoneIsRefused) {
+  const auto workload = workload_of(nlohmann::json::parse("[1]"));
+  ASSERT_FALSE(workload);
+  EXPECT_EQ(render(workload.error()), "error[E1605]: the contract is not an object with key and dtypes\n");
+}
+
 }  // namespace
 }  // namespace tilewright::bench
