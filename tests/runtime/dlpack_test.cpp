@@ -31,6 +31,7 @@ TEST(Dlpack, VersionOneKnowsReadOnly) {
   EXPECT_EQ(view->device, TW_CUDA);
   EXPECT_EQ(view->flags, TW_TENSOR_READ_ONLY);
   managed.major = 2;
+  EXPECT_EQ(view_dlpack(managed).error().code, FailureCode::unsupported_tensor_source);
   EXPECT_EQ(view_dlpack(managed).error().message, "DLPack: version 2 is not understood");
 }
 

@@ -67,6 +67,7 @@ TEST(Plan, WorkspaceIsScratchOfEveryWorker) {
   EXPECT_EQ(*plan->workspace_bytes(call.arguments()), 128u + 3 * 4096);
   const Status status = plan->execute(call.arguments(), nullptr, 0, nullptr);
   ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, FailureCode::small_workspace);
   EXPECT_EQ(status.error().message, "add needs a workspace of 12416 bytes for these shapes, got 0");
   const AlignedMemory memory(20000);
   const Status misaligned = plan->execute(call.arguments(), static_cast<char*>(memory.data) + 8, 19000, nullptr);

@@ -105,6 +105,16 @@ TEST_F(Library, ErrorsCarryTheCaret) {
   EXPECT_NE(text.find("^"), std::string::npos) << text;
 }
 
+TEST_F(Library, ATargetNobodyKnowsIsNamed) {
+  tw_compile_request request = {};
+  request.struct_size = sizeof request;
+  request.path = "test.tile";
+  request.source = kScale;
+  request.target = "cpu:nosuch";
+  tw_compiled* compiled = nullptr;
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "E3010: unknown target 'cpu:nosuch'");
+}
+
 // Another LLVM with all its symbols in the global scope, alive before and after ours compiles.
 TEST_F(Library, ASecondLlvmInTheProcessDoesNotDisturb) {
   void* other = nullptr;
