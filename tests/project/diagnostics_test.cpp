@@ -81,4 +81,18 @@ TEST(Diagnostics, EveryCodeIsTestedOrItsAbsenceExplained) {
   for (const auto& [code, reason] : reasons) EXPECT_TRUE(codes.contains(code)) << code << " is no code: " << reason;
 }
 
+TEST(Plants, EveryPlantTheCodeAsksForIsInTheTable) {
+  const std::string table = read(kRoot / "src/fuzz/plants.def");
+  const std::regex asked(R"(plant\.is\(\"(\w+)\", (\d+)\))");
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "src")) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = read(entry.path());
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), asked); at != std::sregex_iterator(); ++at, ++count)
+      EXPECT_NE(table.find("\"" + (*at)[1].str() + ":" + (*at)[2].str() + "\""), std::string::npos)
+          << (*at)[0] << " in " << entry.path() << " has no row in src/fuzz/plants.def";
+  }
+  EXPECT_GE(count, 8);
+}
+
 }  // namespace
