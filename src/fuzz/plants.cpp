@@ -13,9 +13,11 @@ namespace tilewright::fuzz {
 namespace {
 
 constexpr PlantInfo kPlants[] = {
-#define TW_PLANT(name, text) {name, text},
+#define TW_PLANT(name, text) {name, text, false},
+#define TW_CODE_PLANT(name, text) {name, text, true},
 #include "fuzz/plants.def"
 #undef TW_PLANT
+#undef TW_CODE_PLANT
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace tilewright::fuzz {
 struct PlantInfo {
   std::string_view name;  ///< "forward_copies:1"
   std::string_view text;
+  bool needs_native_code;
 };
 std::span<const PlantInfo> plants();
 

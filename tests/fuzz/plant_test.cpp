@@ -15,7 +15,9 @@ namespace {
 
 std::vector<std::string> names() {
   std::vector<std::string> out;
-  for (const PlantInfo& p : plants()) out.emplace_back(p.name);
+  for (const PlantInfo& p : plants()) {
+    if (!p.needs_native_code) out.emplace_back(p.name);
+  }
   return out;
 }
 
