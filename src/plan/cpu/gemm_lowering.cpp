@@ -13,9 +13,9 @@ using ir::Value;
 
 namespace {
 
-/// Rows of C that repay packing B with vectors of 256 bits; multiplying by twice as wide ones takes half as long.
-/// Inside a loop of the author's a panel is small, and its rows may lie at distances that share cache sets.
-constexpr int64_t kMinRowsToPack = 50, kMinRowsToPackInLoop = 24;
+/// Rows of C that repay packing B with vectors of 256 bits; multiplying by twice as wide ones takes half as long. Fewer
+/// do when other blocks read the panel too, or inside a loop of the author's, where panels are small.
+constexpr int64_t kMinRowsToPack = 50, kMinRowsToShare = 24;
 /// Depth block of a B read where it lies: so few rows of the tensor at a time that memory is read along them. Entering
 /// and leaving C for very few rows costs next to nothing.
 constexpr int64_t kDepthInPlace = 128, kDepthOfFewRows = 16, kFewRows = 4;
@@ -90,16 +90,25 @@ std::string GemmLowering::obstacle() const {
 }
 
 void GemmLowering::lower() {
+  choose_operands();
+  reserve_scratch();
+  explain();
+  Index holds = a_.holds;
+  if (b_operand_.holds) holds = holds ? logical_and(holds, b_operand_.holds) : b_operand_.holds;
+  if (!holds) return find_target(), lower_versions();
+  b_.if_else(
+      b_.index_condition(holds), [&](const std::vector<Value*>&) { lower_versions(), b_.yield({}); },
+      [&](const std::vector<Value*>&) { l_.lower_plain_gemm(attributes_), b_.yield({}); });
+}
+
+/// Where each operand is read from.
+void GemmLowering::choose_operands() {
   const bool same_clip = a_.is_global && b_operand_.is_global && a_.depth_valid == b_operand_.depth_valid;
   const Index extent = l_.map(attributes_.a.extents()[attributes_.transpose_a ? 0 : 1]);
   depth_ = same_clip ? a_.depth_valid : extent;
   live_rows_ = l_.live_extent(op_, 0, l_.number(rows_)), live_columns_ = l_.live_extent(op_, 1, l_.number(columns_));
-  const int64_t least_rows = (l_.loop_depth_ > 0 ? kMinRowsToPackInLoop : kMinRowsToPack) * l_.cpu_.vector_bits / 256;
-  const bool rows_repay = rows_ >= least_rows;
-  const bool b_is_readable =
-      b_operand_.place->storage == compute_ && b_operand_.width_stride.is_constant(bytes(compute_));
-  const bool a_is_inside = same_clip || a_.depth_valid == extent,
-             b_is_inside = same_clip || b_operand_.depth_valid == extent;
+  const bool a_is_inside = same_clip || a_.depth_valid == extent;
+  const bool b_is_inside = same_clip || b_operand_.depth_valid == extent;
   copies_whole_rows_ =
       a_is_inside && a_.depth_dim > a_.width_dim && a_.depth_stride.is_constant(bytes(a_.place->storage));
   const bool can_read_a = a_.place->storage == compute_ && a_is_inside;
@@ -107,9 +116,21 @@ void GemmLowering::lower() {
   dot_ = find_dot(a_is_inside && b_is_inside);
   if (dot_) depth_block_ *= dot_->terms;
   packs_rows_ = dot_ || a_.place->storage != compute_ || (a_.is_global && !(repeats_last_row_ && can_read_a));
-  shares_ = rows_repay && can_share();
-  reads_in_place_ = !dot_ && b_is_readable && b_is_inside && (!b_operand_.is_global || !rows_repay);
+
+  const int64_t wide = l_.cpu_.vector_bits / 256;
+  const bool can_read_b = !dot_ && b_is_inside && b_operand_.place->storage == compute_ &&
+                          b_operand_.width_stride.is_constant(bytes(compute_));
+  shares_ = rows_ >= kMinRowsToShare * wide && can_share();
+  const int64_t least_rows = l_.loop_depth_ > 0 ? kMinRowsToShare : kMinRowsToPack;
+  const bool rows_repay = rows_ >= least_rows * wide;
+  reads_in_place_ = can_read_b && (!b_operand_.is_global || (!shares_ && !rows_repay));
   if (reads_in_place_ && b_operand_.is_global) depth_block_ = rows_ <= kFewRows ? kDepthOfFewRows : kDepthInPlace;
+  // One narrow panel is all of B there is: its rows are neighbours in memory.
+  reads_alone_in_place_ = shares_ && can_read_b && is_one_panel() && tile_.vectors < 4;
+  has_alone_version_ = shares_ && can_read_b && !rows_repay && !reads_alone_in_place_;
+}
+
+void GemmLowering::reserve_scratch() {
   if (packs_rows_) {
     const int64_t rows = round_up(rows_, tile_.rows);
     const bool by_columns = a_.width_dim > a_.depth_dim;
@@ -118,37 +139,48 @@ void GemmLowering::lower() {
     if (is_biased()) corrections_ = l_.reserve(rows * bytes(compute_));
   }
   if (shares_) request_packing();
-  // One narrow panel is all of B there is: its rows are neighbours in memory.
-  reads_alone_in_place_ = shares_ && !dot_ && b_is_readable && b_is_inside && is_one_panel() && tile_.vectors < 4;
-  const bool packs_here = reads_alone_in_place_ ? false : shares_ ? !is_shared_.constant() : !reads_in_place_;
+  always_shares_ = shares_ && is_shared_.constant();
+  has_alone_version_ &= !always_shares_;
+  const bool packs_here = shares_ ? !always_shares_ && !reads_alone_in_place_ && !has_alone_version_ : !reads_in_place_;
   if (packs_here) b_scratch_ = l_.reserve(depth_block_ / panel_shape().terms() * panel_shape().row_bytes());
-  l_.fact("gemm",
-          fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
-                      tile_.columns(), tile_.lanes, name(compute_), tile_.rows * tile_.vectors, depth_block_),
-          op_.location);
+}
+
+void GemmLowering::explain() {
+  const auto say = [&](const char* what, std::string why) { l_.fact(what, std::move(why), op_.location); };
+  say("gemm", fmt::format("{}x{} register tile of {}-lane {} ({} accumulators), depth block {}", tile_.rows,
+                          tile_.columns(), tile_.lanes, name(compute_), tile_.rows * tile_.vectors, depth_block_));
   if (dot_) {
-    l_.fact("gemm instruction",
-            fmt::format("{}: {} products of {} a lane, exact{}", dot_->name, dot_->terms, name(dot_->a),
-                        is_biased() ? "; B is kept as B + 128 and 128 times A's row sums are taken off" : ""),
-            op_.location);
+    say("gemm instruction",
+        fmt::format("{}: {} products of {} a lane, exact{}", dot_->name, dot_->terms, name(dot_->a),
+                    is_biased() ? "; B is kept as B + 128 and 128 times A's row sums are taken off" : ""));
   }
-  l_.fact("gemm A",
-          packs_rows_    ? "copied row by row into scratch with a padded pitch"
-          : a_.is_global ? "read in place from the tensor: few rows at a time"
-                         : "read in place from the tile",
-          op_.location);
-  l_.fact("gemm B",
-          shares_ ? "packed once and shared: several blocks read each panel and no block writes it"
-          : reads_in_place_ && !b_operand_.is_global ? "read in place from the tile"
-          : reads_in_place_ ? fmt::format("read in place: {} rows of C do not repay packing", rows_)
-                            : "packed per block",
-          op_.location);
-  Index holds = a_.holds;
-  if (b_operand_.holds) holds = holds ? logical_and(holds, b_operand_.holds) : b_operand_.holds;
-  if (!holds) return find_target(), lower_blocks();
+  say("gemm A", packs_rows_    ? "copied row by row into scratch with a padded pitch"
+                : a_.is_global ? "read in place from the tensor: few rows at a time"
+                               : "read in place from the tile");
+  say("gemm B",
+      shares_
+          ? fmt::format("packed once and shared: several blocks read each panel and no block writes it{}",
+                        reads_alone_in_place_ || has_alone_version_ ? "; read in place by a lone block of rows" : "")
+      : reads_in_place_ && !b_operand_.is_global ? "read in place from the tile"
+      : reads_in_place_ ? fmt::format("read in place: {} rows of C do not repay packing", rows_)
+                        : "packed per block");
+}
+
+/// Twice where a lone block of rows reads B differently from blocks that share its panels.
+void GemmLowering::lower_versions() {
+  if (!has_alone_version_) return lower_blocks();
   b_.if_else(
-      b_.index_condition(holds), [&](const std::vector<Value*>&) { lower_blocks(), b_.yield({}); },
-      [&](const std::vector<Value*>&) { l_.lower_plain_gemm(attributes_), b_.yield({}); });
+      b_.index_condition(is_shared_),
+      [&](const std::vector<Value*>&) {
+        always_shares_ = true;
+        lower_blocks();
+        b_.yield({});
+      },
+      [&](const std::vector<Value*>&) {
+        shares_ = false, reads_in_place_ = true, depth_block_ = kDepthInPlace;
+        lower_blocks();
+        b_.yield({});
+      });
 }
 
 void GemmLowering::lower_blocks() {

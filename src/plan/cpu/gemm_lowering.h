@@ -37,6 +37,10 @@ class GemmLowering {
 
  private:
   Operand operand(const ir::View& view, bool depth_is_last) const;
+  void choose_operands();
+  void reserve_scratch();
+  void explain();
+  void lower_versions();
   void lower_blocks();
   void find_target();
   void open_target(ir::Index k0, ir::Index depth);
@@ -102,7 +106,9 @@ class GemmLowering {
   const Placement* c_ = nullptr;
   ir::Index depth_, live_rows_, live_columns_, c_pitch_;
   bool packs_rows_ = false, reads_in_place_ = false, shares_ = false;
+  bool always_shares_ = false;         ///< whatever the grid's extents
   bool reads_alone_in_place_ = false;  ///< B, when no other block reads its panels
+  bool has_alone_version_ = false;     ///< the same, in loops of its own with shallow depth blocks
   bool copies_whole_rows_ = false;     ///< A's rows are contiguous and their depth is all there
   bool repeats_last_row_ = false;      ///< rows of a register tile beyond the last live one are copies of it
   Target target_;

@@ -123,7 +123,7 @@ Panel GemmLowering::find_panel(Index column, Index k0, Index depth) {
   Panel panel;
   if (!shares_) {
     panel = in_place();
-  } else if (is_shared_.constant()) {
+  } else if (always_shares_) {
     return shared_panel(column, k0);
   } else {
     const auto give = [&](const Panel& p) {
