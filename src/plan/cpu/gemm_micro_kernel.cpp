@@ -86,7 +86,7 @@ void GemmLowering::store_sums(Index row, Index column, Value* c_pointer, const s
 
 /// Starts fetching the tensor's lines that this tile will write when its sums are done.
 void GemmLowering::prefetch_target(Index row, Index column) {
-  if (!target_.is_used || tile_.rows * tile_.vectors < kManySums) return;
+  if (!target_.is_used || is_one_panel() || tile_.rows * tile_.vectors < kManySums) return;
   Value* to = b_.offset(target_.pointer, column * bytes(compute_));
   for (int r = 0; r < tile_.rows; ++r) {
     for (int v = 0; v < tile_.vectors; ++v) {
