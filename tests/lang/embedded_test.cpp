@@ -104,7 +104,7 @@ ir::Kernel attention(DType E, bool causal, int block_M, int block_N, const Confi
   const Value scale = k.scalar("scale", f32);
   const Tile O = k.output("O", E, {B, S, HQ, D});
   k.where(HQ % HK == 0);
-  k.grid({ceildiv(S, block_M), HQ, B}, {.threads = 256, .persistent = true}, [&](Index q, Index h, Index b) {
+  k.grid({ceildiv(S, block_M), HQ, B}, {.threads = 2 * block_M, .persistent = true}, [&](Index q, Index h, Index b) {
     const Tile Q_s = shared(E, {block_M, D}), K_s = shared(E, {block_N, D}), V_s = shared(E, {block_N, D});
     const Tile s = fragment(f32, {block_M, block_N}), p = fragment(E, {block_M, block_N}),
                o = fragment(f32, {block_M, D});

@@ -12,6 +12,8 @@ ir::thread::Program HopperForm::emit() {
   check();
   choose_roles();
   find_rings();
+  draws_blocks_ = blocks_differ() && l_.tile_.body->ops.size() == 1;
+  l_.has_counter_ = draws_blocks_;
   l_.declare_parameters();
   layouts();
   find_unrounded();
@@ -29,7 +31,7 @@ void HopperForm::prologue() {
   thread_ = b_.special(SpecialRegister::ThreadX);
   l_.shared_base_ = b_.special(SpecialRegister::SharedBase);
   b_.if_then(b_.compare(Compare::Eq, Scalar::U32, thread_, 0), [&] {
-    for (const Ring& r : rings_)
+    for (const Ring& r : all_rings())
       for (int s = 0; s < r.stages; ++s) {
         b_.emit(Op::MbarrierInit, {}, {shared(r.barriers + 16 * s), 1});
         b_.emit(Op::MbarrierInit, {}, {shared(r.barriers + 16 * s + 8), groups_ * 4});
@@ -51,46 +53,108 @@ bool HopperForm::is_product_loop() const {
   return false;
 }
 
-// Every block of the grid in turn. Two-dimensional product grids go in groups of eight tile rows, rows fastest, so
-// that a wave of blocks shares operands in L2; others take the first axis last to first (causal tiles grow with it),
-// sixteen of the others at a time.
-void HopperForm::for_blocks(const std::function<void()>& body) {
+// Every block of the grid in turn: in grid order by fixed steps, or, where blocks differ in length, as they get free:
+// the producer draws the next number from a counter and tells the consumers through a ring of its own.
+void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
   const auto& g = l_.grid_.as<ir::GridAttributes>();
-  const auto& arguments = l_.block_region().arguments;
   std::vector<Operand> n;
   Operand total = 1;
   for (const ir::Index& x : g.extents) {
     n.push_back(l_.index_.value(x));
     total = b_.mul(Scalar::S32, total, n.back());
   }
-  b_.for_range(b_.special(SpecialRegister::BlockX), total, b_.special(SpecialRegister::GridX), [&](Reg t) {
+  const auto one = [&](Operand t) {
     l_.index_.push();
-    std::vector<Operand> block(n.size(), 0);
-    if (n.size() == 1) {
-      block[0] = t;
-    } else {
-      Operand others = n[1];
-      for (size_t i = 2; i < n.size(); ++i) others = b_.mul(Scalar::S32, others, n[i]);
-      const int size = is_product_loop() ? (g.group > 0 ? g.group : 8) : 16;
-      const Operand in_group = b_.mul(Scalar::S32, n[0], size);
-      const Operand group = b_.div(Scalar::U32, t, in_group), rest = b_.rem(Scalar::U32, t, in_group);
-      const Operand first = b_.mul(Scalar::S32, group, size);
-      const Operand height = b_.min(Scalar::S32, b_.sub(Scalar::S32, others, first), size);
-      const Operand along = b_.div(Scalar::U32, rest, height);
-      block[0] = is_product_loop() ? along : b_.sub(Scalar::S32, b_.sub(Scalar::S32, n[0], 1), along);
-      Operand other = b_.add(Scalar::S32, first, b_.rem(Scalar::U32, rest, height));
-      for (size_t i = 1; i < n.size(); ++i) {
-        block[i] = i + 1 == n.size() ? other : b_.rem(Scalar::U32, other, n[i]);
-        other = b_.div(Scalar::U32, other, n[i]);
-      }
-    }
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      l_.index_.bind(arguments[i], {block[i], 0});
-      l_.define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, block[i]));
-    }
+    bind_block(t, n);
     body();
     l_.index_.pop();
+  };
+  const Operand first = b_.special(SpecialRegister::BlockX), step = b_.special(SpecialRegister::GridX);
+  if (!draws_blocks_) return b_.for_range(first, total, step, one);
+  const Operand counter = role == Role::Producer ? Operand(b_.load_param(l_.counter_param_)) : Operand(0);
+  const Reg t = b_.copy_of(first);
+  b_.loop([&] {
+    const Operand slot = stage_address(draws_);
+    if (role == Role::Producer) {
+      b_.emit(Op::MbarrierWait, {},
+              {b_.in_register(empty(draws_)), b_.in_register(b_.bit_xor(Scalar::B32, draws_.phase, 1))});
+      b_.store(Scalar::B32, b_.in_register(slot), std::vector<Operand>{t}, {ir::thread::Space::Shared});
+      b_.emit(Op::MbarrierArrive, {}, {b_.in_register(full(draws_))});
+    } else {
+      wait(draws_);
+      b_.load_into(std::vector<Reg>{t}, Scalar::B32, b_.in_register(slot), {ir::thread::Space::Shared});
+      b_.emit(Op::SyncWarp);
+      release(draws_, draws_.stage);
+    }
+    advance(draws_);
+    b_.break_if(b_.compare(Compare::Ge, Scalar::S32, t, total));
+    one(t);
+    if (role != Role::Producer) return;
+    const Reg drawn = b_.reg(Width::W32);
+    b_.emit(Op::Atomic, {drawn}, {counter, b_.in_register(1)}, {0, static_cast<int>(ir::thread::Space::Global), 0})
+        .type = Scalar::U32;
+    b_.assign(t, b_.add(Scalar::U32, drawn, step));
   });
+}
+
+// Two-dimensional product grids go in groups of eight tile rows, rows fastest, so that a wave of blocks shares operands
+// in L2; others take the first axis last to first (causal tiles grow with it), for as many of the others at a time as
+// fit L2.
+void HopperForm::bind_block(Operand t, const std::vector<Operand>& n) {
+  const auto& g = l_.grid_.as<ir::GridAttributes>();
+  const auto& arguments = l_.block_region().arguments;
+  std::vector<Operand> block(n.size(), 0);
+  if (n.size() == 1) {
+    block[0] = t;
+  } else {
+    Operand others = n[1];
+    for (size_t i = 2; i < n.size(); ++i) others = b_.mul(Scalar::S32, others, n[i]);
+    const Operand size = is_product_loop() ? Operand(g.group > 0 ? g.group : 8) : others_in_cache();
+    const Operand in_group = b_.mul(Scalar::S32, n[0], size);
+    const Operand group = b_.div(Scalar::U32, t, in_group), rest = b_.rem(Scalar::U32, t, in_group);
+    const Operand first = b_.mul(Scalar::S32, group, size);
+    const Operand height = b_.min(Scalar::S32, b_.sub(Scalar::S32, others, first), size);
+    const Operand along = b_.div(Scalar::U32, rest, height);
+    block[0] = is_product_loop() ? along : b_.sub(Scalar::S32, b_.sub(Scalar::S32, n[0], 1), along);
+    Operand other = b_.add(Scalar::S32, first, b_.rem(Scalar::U32, rest, height));
+    for (size_t i = 1; i < n.size(); ++i) {
+      block[i] = i + 1 == n.size() ? other : b_.rem(Scalar::U32, other, n[i]);
+      other = b_.div(Scalar::U32, other, n[i]);
+    }
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    l_.index_.bind(arguments[i], {block[i], 0});
+    l_.define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, block[i]));
+  }
+}
+
+/// How many indices of the outer axes read at once what fits half of L2 (32 MB), 1 to 16.
+Operand HopperForm::others_in_cache() {
+  constexpr int kUnit = 64;  // bytes, so that sizes stay within 31 bits
+  Operand units = 0;
+  for (const Ring& r : rings_) {
+    if (r.home == &l_.block_region()) continue;
+    for (const Staged& t : r.tiles) {
+      const ir::View& view = t.copy->as<ir::CopyAttributes>().src;
+      for (size_t d = 0; d + 1 < view.slices.size(); ++d)
+        if (view.slices[d].keep)
+          units = b_.add(Scalar::U32, units,
+                         b_.mul(Scalar::U32, l_.index_.value(view.buffer->type.shape[d]),
+                                std::max(1, t.inner * t.element / kUnit)));
+    }
+  }
+  const Operand fit = b_.div(Scalar::U32, (32 << 20) / kUnit, b_.max(Scalar::U32, units, 1));
+  return b_.max(Scalar::U32, b_.min(Scalar::U32, fit, 16), 1);
+}
+
+/// Some loop over products is longer in one block than in another.
+bool HopperForm::blocks_differ() const {
+  for (const ir::Op* op : l_.block_region().ops) {
+    if (op->kind != OpKind::Pipelined || !has_products(*op)) continue;
+    for (const ir::Value* v : l_.block_region().arguments)
+      if (ir::uses_symbol(op->as<ir::PipelinedAttributes>().count, v)) return true;
+  }
+  return false;
 }
 
 bool HopperForm::has_copies(const ir::Op& op) const {
@@ -113,7 +177,7 @@ void HopperForm::producer() {
     l_.index_.push();
     begin_role();
     l_.begin_group(0, 1, 0);
-    for_blocks([&] { produce(l_.block_region()); });
+    for_blocks(Role::Producer, [&] { produce(l_.block_region()); });
     l_.index_.pop();
   });
 }
@@ -205,7 +269,7 @@ void HopperForm::consumer() {
     b_.if_then(b_.compare(Compare::Eq, Scalar::U32, group_, groups_ - 1), [&] {
       b_.emit(Op::BarrierArrive, {}, {kTurnBarrier, 256});
     });
-  for_blocks([&] { consume(l_.block_region()); });
+  for_blocks(Role::Consumer, [&] { consume(l_.block_region()); });
   if (!store_maps_.empty())
     b_.if_then(b_.compare(Compare::Eq, Scalar::U32, in_group_, 0), [&] { b_.emit(Op::BulkWait, {}, {}, {0, 0}); });
   l_.index_.pop();
@@ -232,10 +296,12 @@ void HopperForm::consume(const ir::Region& region) {
       product_loop(*op);
     } else if ((op->kind == OpKind::For || op->kind == OpKind::Pipelined) && has_products(*op)) {
       auto chain = op->kind == OpKind::Pipelined ? chain_of(*op) : std::nullopt;
+      l_.begin_separate_sums(l_.separable_sums(*op));
       if (chain)
         chained_loop(*op, *chain);
       else
         loop(*op, [&] { consume(*op->regions[0]); });
+      l_.join_separate_sums(*op);
     } else if (op->kind == OpKind::If && has_products(*op)) {
       b_.if_then(
           l_.operand(op->operands[0]), [&] { consume(*op->regions[0]); },
@@ -270,9 +336,11 @@ ir::thread::Program HopperForm::finish() {
             fmt::format("{} tiles, {} stages of {} bytes, filled by the copy engine", r.tiles.size(), r.stages,
                         r.stage_bytes),
             r.tiles[0].copy->location);
+  if (draws_blocks_)
+    l_.fact("blocks", "differ in length: drawn from a counter as multiprocessors get free", l_.grid_.location);
   l_.fact("form",
-          fmt::format("Hopper: persistent, 1 producer warp, {} consumer warpgroups, wgmma, {} shared bytes", groups_,
-                      l_.shared_bytes_),
+          fmt::format("Hopper: persistent, 1 producer {}, {} consumer warpgroups, wgmma, {} shared bytes",
+                      reallocates_ ? "warpgroup (registers given away)" : "warp", groups_, l_.shared_bytes_),
           l_.grid_.location);
   return b_.finish();
 }

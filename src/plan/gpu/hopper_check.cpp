@@ -92,8 +92,7 @@ void HopperForm::check_copy(const ir::Op& op) {
   if (kept != 2 || !a.src.slices.back().keep || src->type.rank() > 5 || dst->type.rank() != 2)
     throw No{"a copy that is not a matrix with the tensor's inner dimension"};
   const int64_t inner = extent_of(dst, 1) * bytes(dst->type.dtype);
-  if ((inner % 128 && inner != 64 && inner != 32) || extent_of(dst, 0) > 256)
-    throw No{fmt::format("a tile row of {} bytes", inner)};
+  if (inner % 32 || extent_of(dst, 0) > 256) throw No{fmt::format("a tile row of {} bytes", inner)};
   if (!copies_.emplace(dst, &op).second) throw No{fmt::format("shared tile {} is filled twice", dst->name)};
 }
 

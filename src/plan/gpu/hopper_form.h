@@ -101,7 +101,16 @@ class HopperForm {
   void advance(Ring& r);
   void prologue();
   bool is_product_loop() const;
-  void for_blocks(const std::function<void()>& body);
+  enum class Role : uint8_t { Producer, Consumer };
+  void for_blocks(Role role, const std::function<void()>& body);
+  void bind_block(Operand t, const std::vector<Operand>& n);
+  Operand others_in_cache();
+  bool blocks_differ() const;
+  std::vector<Ring> all_rings() const {
+    std::vector<Ring> out = rings_;
+    if (draws_blocks_) out.push_back(draws_);
+    return out;
+  }
 
   // ---- producer
 
@@ -173,6 +182,8 @@ class HopperForm {
   std::unordered_map<const ir::Op*, int> store_maps_;
   std::vector<const ir::Op*> gemms_;
   std::vector<Ring> rings_;
+  Ring draws_;  ///< block numbers from the producer to the consumers
+  bool draws_blocks_ = false;
   int64_t rows_ = 0;
   int groups_ = 1;
   bool reallocates_ = false;

@@ -81,6 +81,7 @@ void HopperForm::pack_operand(const ir::GemmAttributes& a) {
 
 void HopperForm::product(const ir::Op& op, const ir::Region&, bool is_packed) {
   const auto& a = op.as<ir::GemmAttributes>();
+  l_.factors_.erase(a.c.buffer);
   const target::Wgmma which = *wgmma_of(a.a.buffer->type.dtype, a.b.buffer->type.dtype, a.c.buffer->type.dtype);
   const int step = target::row(which).k;
   const auto n = static_cast<int>(extent_of(a.c.buffer, 1));

@@ -64,7 +64,8 @@ void HopperForm::add_to_ring(const ir::Region& region, const ir::Op& copy, int s
   s.rows = static_cast<int>(extent_of(tile, 0));
   s.inner = static_cast<int>(extent_of(tile, 1));
   s.element = bytes(tile->type.dtype);
-  s.span = std::min(128, s.inner * s.element);
+  const int row = s.inner * s.element;
+  s.span = row % 128 == 0 ? 128 : row % 64 == 0 ? 64 : 32;
   s.swizzle = s.span == 128 ? Swizzle::B128 : s.span == 64 ? Swizzle::B64 : Swizzle::B32;
   for (Ring& ring : rings_) {
     if (ring.home == &region && ring.first_use == first && ring.last_use == last) {
@@ -124,6 +125,11 @@ void HopperForm::place_shared() {
     ring.offset = l_.reserve_shared(int64_t{ring.stages} * ring.stage_bytes, 1024, l_.grid_.location);
   staging_ = l_.reserve_shared(staging_bytes_, 1024, l_.grid_.location);
   for (Ring& ring : rings_) ring.barriers = l_.reserve_shared(16 * ring.stages, 16, l_.grid_.location);
+  if (!draws_blocks_) return;
+  draws_.stages = 2;
+  draws_.stage_bytes = 16;
+  draws_.offset = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
+  draws_.barriers = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
 }
 
 int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swizzle) {
@@ -185,10 +191,12 @@ std::vector<Operand> HopperForm::coordinates(const ir::View& view, Operand rows,
 }
 
 void HopperForm::begin_role() {
-  for (Ring& r : rings_) {
+  const auto begin = [&](Ring& r) {
     r.stage = b_.copy_of(0);
     r.phase = b_.copy_of(0);
-  }
+  };
+  for (Ring& r : rings_) begin(r);
+  if (draws_blocks_) begin(draws_);
 }
 
 void HopperForm::advance(Ring& r) {

@@ -356,6 +356,11 @@ void Lowering::element_op(const ir::Op& o) {
       return define(result,
                     unary(o.as<ir::UnaryAttributes>().op, type_of(0), result->type.dtype, operand(o.operands[0])));
     case OpKind::Binary:
+      if (&o == left_out_)
+        return define(result,
+                      operand(o.operands[o.operands[0]->def && o.operands[0]->def->kind == OpKind::Load ? 0 : 1]));
+      if (const auto factor = loaded_factors_.find(o.operands[0]); factor != loaded_factors_.end())
+        return define(result, scaled_difference(operand(o.operands[0]), factor->second, operand(o.operands[1])));
       return define(
           result, binary(o.as<ir::BinaryAttributes>().op, type_of(0), operand(o.operands[0]), operand(o.operands[1])));
     case OpKind::Compare:
@@ -397,6 +402,11 @@ void Lowering::element_op(const ir::Op& o) {
         if (r < 0) unsupported(o.location, "a fragment whose layout differs from its loop's");
         const Reg reg = f->second.registers[static_cast<size_t>(r)];
         const bool is_bool = a.buffer->type.dtype == DType::Bool;
+        if (const auto factor = factors_.find(a.buffer); is_load && factor != factors_.end() && !left_out_) {
+          if (!is_read_by_differences(o)) return define(result, b_.mul(Scalar::F32, reg, factor->second));
+          loaded_factors_.insert_or_assign(result, factor->second);
+          return define(result, b_.copy_of(reg));
+        }
         if (is_load)
           return define(result, is_bool ? b_.compare(Compare::Ne, Scalar::S32, reg, 0) : Operand(b_.copy_of(reg)));
         const Operand x = operand(o.operands[0]);
@@ -465,11 +475,12 @@ void Lowering::element_region(const ir::Region& r) {
     if (o->kind == OpKind::IndexValue) add_index(o->as<ir::IndexAttributes>().index);
     if (o->kind == OpKind::Load) {
       for (const ir::Index& x : o->as<ir::AccessAttributes>().indices) add_index(x);
-      if (written_globals_.contains(o->as<ir::AccessAttributes>().buffer) ||
-          fragments_.contains(o->as<ir::AccessAttributes>().buffer) ||
-          variables_.contains(o->as<ir::AccessAttributes>().buffer))
+      const ir::Value* buffer = o->as<ir::AccessAttributes>().buffer;
+      if (written_globals_.contains(buffer) || variables_.contains(buffer) || factors_.contains(buffer) ||
+          (fragments_.contains(buffer) && stored_here_.contains(buffer)))
         uses = ~uint64_t{0};
     }
+    if (left_out_) uses = ~uint64_t{0};
     element_uses_[o->result()] = uses;
     uint64_t key = mix(2001, reinterpret_cast<uint64_t>(o));
     for (size_t d = 0; d < iteration_offsets_.size(); ++d)
@@ -483,10 +494,24 @@ void Lowering::element_region(const ir::Region& r) {
   }
 }
 
+namespace {
+
+void for_each_store(const ir::Region& region, const std::function<void(const ir::Value*)>& visit) {
+  for (const ir::Op* op : region.ops) {
+    if (op->kind == OpKind::Store) visit(op->as<ir::AccessAttributes>().buffer);
+    if (op->kind == OpKind::Atomic) visit(op->as<ir::AtomicAttributes>().buffer);
+    for (const ir::Region* r : op->regions) for_each_store(*r, visit);
+  }
+}
+
+}  // namespace
+
 void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, bool assume_guards) {
   const auto& variables = o.regions[0]->arguments;
   index_.push();
   assume_guards_ = assume_guards;
+  stored_here_.clear();
+  for_each_store(*o.regions[0], [&](const ir::Value* v) { stored_here_.insert(v); });
   std::vector<Operand> base;
   for (int d = 0; d < iteration.rank(); ++d) base.push_back(thread_coordinate(iteration, d));
   const Operand owner = owns(iteration);
@@ -610,6 +635,7 @@ void for_each_access(const ir::Region& region,
 }  // namespace
 
 void Lowering::parallel(const ir::Op& o) {
+  if (const auto step = scale_step(o)) return defer_scale(o, *step);
   const auto& extents = o.as<ir::ParallelAttributes>().extents;
   const auto& variables = o.regions[0]->arguments;
   std::vector<int64_t> shape;
@@ -681,7 +707,10 @@ void Lowering::parallel(const ir::Op& o) {
     });
     if (!moved.empty()) barrier();
     const auto truth = iteration.registers.size() >= 16 ? uniform_truth(o) : std::nullopt;
-    if (truth) {
+    const ir::Value* factors = moved.empty() ? row_factors(o) : nullptr;
+    if (factors) {
+      b_.if_then(any_is_not_one(factors), [&] { parallel_body(o, iteration, false); });
+    } else if (truth) {
       b_.if_then(
           *truth, [&] { parallel_body(o, iteration, true); }, [&] { parallel_body(o, iteration, false); });
     } else {
@@ -723,6 +752,7 @@ void Lowering::parallel(const ir::Op& o) {
     }
   }
   parallel_ = outer;
+  for_each_store(*o.regions[0], [&](const ir::Value* v) { factors_.erase(v); });
 }
 
 }  // namespace tilewright::plan::gpu

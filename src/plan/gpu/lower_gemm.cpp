@@ -35,6 +35,7 @@ bool Lowering::uses_mma(const ir::GemmAttributes& a) const {
 }
 
 void Lowering::gemm(const ir::Op& o) {
+  factors_.erase(o.as<ir::GemmAttributes>().c.buffer);
   const auto& a = o.as<ir::GemmAttributes>();
   reads(a.a.buffer);
   reads(a.b.buffer);

@@ -109,7 +109,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
   int place = 1;
   bool crosses_warps = false;
   for (const auto& digit : d.digits) {
-    if (digit.dim == a.dim) {
+    if (digit.dim == a.dim && !separate_sums_.contains(a.dst.buffer)) {
       for (int bit = 1; bit < digit.extent; bit *= 2) {
         if (place * bit >= 32) {
           crosses_warps = true;
@@ -120,6 +120,8 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
     }
     place *= digit.extent;
   }
+  if (const auto factor = factors_.find(a.src.buffer); factor != factors_.end())
+    for (Operand& t : totals) t = b_.mul(Scalar::F32, t, factor->second);
   const ir::Value* dst = a.dst.buffer;
   const auto to = fragments_.find(dst);
   const bool direct = to != fragments_.end() && to->second.distribution == out;

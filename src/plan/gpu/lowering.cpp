@@ -62,6 +62,7 @@ void Lowering::declare_parameters() {
   const size_t pointers = recipe_.tensors.size() + recipe_.workspaces.size();
   for (size_t i = 0; i < pointers; ++i) b_.param(fmt::format("pointer{}", i), Param::Kind::Pointer);
   first_slot_param_ = static_cast<int>(pointers);
+  if (has_counter_) counter_param_ = b_.param("counter", Param::Kind::Pointer), ++first_slot_param_;
   for (const runtime::Slot& slot : recipe_.slots) b_.param(slot.name.empty() ? "slot" : slot.name, Param::Kind::I64);
 }
 
@@ -107,6 +108,7 @@ void Lowering::begin_group(Operand thread, int threads, int barrier) {
 void Lowering::collect(const ir::Region& region) {
   for (const ir::Op* op : region.ops) {
     ops_.push_back(op);
+    homes_[op] = &region;
     for (const ir::Region* r : op->regions) collect(*r);
   }
 }
@@ -482,6 +484,8 @@ ir::thread::Program Lowering::portable(runtime::Launch& launch) {
   warps_m_ = 1;
   while (warps_m_ * 2 <= warps && rows % (16 * warps_m_ * 2) == 0 && (chained || warps_m_ * warps_m_ * 2 <= warps * 2))
     warps_m_ *= 2;
+  warps_n_ = warps / warps_m_;
+  if (chained && rows % (16 * warps) == 0) warps_m_ = warps;
   warps_n_ = warps / warps_m_;
   if (warps % warps_m_ || columns % (8 * warps_n_) || (chained && warps_n_ != 1)) warps_m_ = warps_n_ = 0;
   assign_layouts([&](const ir::Op& op, const ir::Value* v) -> std::optional<Distribution> {

@@ -60,6 +60,7 @@ class Lowering {
 
   /// The portable form: all threads do everything. Fills `launch`'s grid, threads and shared bytes.
   ir::thread::Program portable(runtime::Launch& launch);
+  bool has_counter() const { return has_counter_; }
   /// The Hopper form, or the reason why this grid has none.
   std::optional<ir::thread::Program> hopper(runtime::Launch& launch, std::string& why_not);
 
@@ -162,6 +163,25 @@ class Lowering {
   void gemm_mma(const ir::GemmAttributes& a, const Location& location);
   bool uses_mma(const ir::GemmAttributes& a) const;
 
+  // ---- what costs less later than where the text has it (defer_scale.cpp)
+  struct ScaleStep {
+    const ir::Value* tile = nullptr;
+    const ir::Op* product = nullptr;
+    const ir::Value* factor = nullptr;
+    std::vector<const ir::Op*> factor_ops{};
+    bool has_mask = false;
+  };
+  std::optional<ScaleStep> scale_step(const ir::Op& parallel) const;
+  void defer_scale(const ir::Op& parallel, const ScaleStep& step);
+  bool is_read_by_differences(const ir::Op& load) const;
+  Operand scaled_difference(Operand x, Operand factor, Operand y);
+  const ir::Value* row_factors(const ir::Op& parallel) const;
+  Operand any_is_not_one(const ir::Value* factors);
+  std::vector<const ir::Value*> separable_sums(const ir::Op& loop) const;
+  std::vector<int> lanes_of(const Distribution& d, int dim) const;
+  void begin_separate_sums(const std::vector<const ir::Value*>& sums);
+  void join_separate_sums(const ir::Op& loop);
+
   Operand thread_coordinate(const Distribution& d, int dim);
   Operand owns(const Distribution& d);  ///< true for one replica of each element
   Operand valid(const Distribution& d, int r);
@@ -184,6 +204,8 @@ class Lowering {
   Reg shared_base_;
   int shared_bytes_ = 0;
   int first_slot_param_ = 0;
+  bool has_counter_ = false;  ///< one more pointer: a counter that is zero before the launch
+  int counter_param_ = 0;
   std::vector<const ir::Op*> ops_;  ///< every op of the grid, in order
   std::unordered_map<const ir::Value*, Distribution> layouts_;
   std::unordered_map<const ir::Value*, Fragment> fragments_;
@@ -192,8 +214,14 @@ class Lowering {
   std::unordered_map<const ir::Value*, Operand> values_;
   std::unordered_set<const ir::Value*> written_globals_, read_globals_;
   std::unordered_set<const ir::Value*> pending_writes_, pending_reads_;
-  std::unordered_set<const ir::Value*> unrounded_;               ///< narrow fragments whose readers round
-  std::unordered_map<const ir::Value*, uint64_t> element_uses_;  ///< parallel variables a value depends on, as bits
+  std::unordered_set<const ir::Value*> unrounded_;                ///< narrow fragments whose readers round
+  std::unordered_map<const ir::Value*, uint64_t> element_uses_;   ///< parallel variables a value depends on, as bits
+  std::unordered_map<const ir::Op*, const ir::Region*> homes_;    ///< the region an op stands in
+  std::unordered_map<const ir::Value*, Operand> factors_;         ///< fragment → what its registers lack yet
+  std::unordered_map<const ir::Value*, Operand> loaded_factors_;  ///< the same of a value loaded from it
+  std::unordered_set<const ir::Value*> separate_sums_;            ///< row sums whose lanes are not joined yet
+  std::unordered_set<const ir::Value*> stored_here_;              ///< buffers the current `parallel` writes
+  const ir::Op* left_out_ = nullptr;                              ///< a multiplication left to the readers
   const ir::Op* parallel_ = nullptr;
   const Distribution* iteration_ = nullptr;
   std::vector<int> iteration_offsets_;

@@ -74,6 +74,8 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
         if (auto program = lowering.hopper(launch, why_not)) {
           out.facts.insert(out.facts.end(), facts.begin(), facts.end());
           out.programs.push_back(std::move(*program));
+          if (lowering.has_counter())
+            out.recipe.workspaces.push_back({"block counter", runtime::constant(64), runtime::constant(4)});
           out.recipe.launches.push_back(std::move(launch));
           continue;
         }

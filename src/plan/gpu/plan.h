@@ -31,8 +31,9 @@ struct Options {
   bool tensor_cores = true;  ///< mma.sync and wgmma
   bool hopper = true;        ///< the copy engine, wgmma and roles, where the target has them
   bool async_copies = true;  ///< cp.async
-  /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver as assembler.
-  bool overlap_products = false;
+  /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver
+  /// as assembler.
+  bool overlap_products = true;
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };
 
