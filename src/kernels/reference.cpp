@@ -318,6 +318,12 @@ Word reduced(Reduce f) {
 const std::map<std::string, Word, std::less<>>& words() {
   static const std::map<std::string, Word, std::less<>> kWords = {
       {"matmul", [](const Call& c) { return matmul(c[0], c[1], c.flag("transpose_a"), c.flag("transpose_b"), c); }},
+      {"matmul_scaled",
+       [](const Call& c) {
+         DoubleTensor out = matmul(c[0], c[1], false, true, c);
+         for (double& x : out.data) x *= c.number(2) * c.number(3);
+         return out;
+       }},
       {"gemv", gemv},
       {"matmul_w4", matmul_w4},
       {"epilogue", epilogue},

@@ -24,7 +24,7 @@ ir::thread::Program HopperForm::emit() {
 }
 
 void HopperForm::prologue() {
-  reallocates_ = groups_ > 1 && has_chain();
+  reallocates_ = groups_ > 1 && (has_chain() || l_.options_.trial & 1);
   b_.program().threads = groups_ * 128 + (reallocates_ ? 128 : 32);
   b_.program().whole_program = reallocates_;
   b_.program().needs_sm90a = true;
@@ -167,7 +167,7 @@ bool HopperForm::has_copies(const ir::Op& op) const {
 
 void HopperForm::reallocate(bool is_producer) {
   if (!reallocates_) return;
-  const int give = groups_ == 2 ? 24 : 32, take = groups_ == 2 ? 240 : 160;
+  const int give = groups_ == 3 ? 32 : has_chain() ? 24 : 40, take = groups_ == 3 ? 160 : has_chain() ? 240 : 232;
   b_.emit(Op::SetMaxRegisters, {}, {}, {is_producer ? give : take, is_producer ? 0 : 1});
 }
 
@@ -222,7 +222,10 @@ void HopperForm::issue(Ring& r, size_t i, std::vector<const Ring*>& begun) {
                                b_.in_register(barrier)};
     for (const Operand& x : coordinates(t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
       in.push_back(x);
-    b_.emit(Op::TmaLoad, {}, in);
+    const bool is_rows = i == 0;
+    const int trial = l_.options_.trial;
+    const auto hint = is_rows && trial & 2 ? ir::thread::CacheHint::EvictLast : !is_rows && trial & 4 ? ir::thread::CacheHint::EvictFirst : ir::thread::CacheHint::None;
+    b_.emit(Op::TmaLoad, {}, in, {static_cast<int>(hint)});
   }
   if (i + 1 == r.tiles.size()) advance(r);
 }

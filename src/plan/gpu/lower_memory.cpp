@@ -398,7 +398,7 @@ int Lowering::run_length(const ir::View& view, const Distribution& d) const {
   if (!extent || !arguments_.strides(position).back().is_constant(1)) return 1;
   const auto last = static_cast<size_t>(d.rank()) - 1;
   const ir::LinearForm start = ir::linear_form(view.slices.back().start);
-  for (int v = std::min(4, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
+  for (int v = std::min(8, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
     bool fits = *extent % v == 0 && start.constant % v == 0 && d.registers.size() % static_cast<size_t>(v) == 0 &&
                 d.shape[last] % v == 0;
     for (const auto& term : start.terms) fits &= term.coefficient % v == 0;
@@ -430,24 +430,47 @@ void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::V
     if (exists.is(0) && !is_load) return;
     int immediate = 0;
     const Operand address = global_address(tile_.tensor_position(buffer), where, immediate);
-    const Builder::Access access{Space::Global, immediate, is_load ? CacheHint::None : CacheHint::None,
+    // What is only read is read once: it need not displace anything in L1.
+    const Builder::Access access{Space::Global, immediate,
+                                 is_load && !written_globals_.contains(buffer) ? CacheHint::NoAllocate : CacheHint::None,
                                  exists.is_constant ? Reg{} : exists.reg};
+    const bool has_pairs = bytes(dtype) == 2;  // two elements a word
+    const int words = has_pairs ? v / 2 : v;
+    const Scalar word = has_pairs ? Scalar::B32 : type;
     if (!is_load) {
       std::vector<Operand> raw;
       for (int k = 0; k < v; ++k) {
         Operand x = f.registers[static_cast<size_t>(r + k)];
         if (register_type(tile->type.dtype) != register_type(dtype)) x = cast(tile->type.dtype, dtype, x);
-        raw.push_back(to_memory(dtype, x));
+        raw.push_back(x);
       }
-      b_.store(type, address, raw, access);
+      std::vector<Operand> out;
+      for (size_t k = 0; k < static_cast<size_t>(words); ++k) {
+        if (!has_pairs)
+          out.push_back(to_memory(dtype, raw[k]));
+        else if (dtype == DType::BF16 || dtype == DType::F16)
+          out.push_back(b_.pack_pair(dtype == DType::F16 ? Scalar::F16x2 : Scalar::BF16x2, raw[2 * k], raw[2 * k + 1]));
+        else
+          out.push_back(b_.join(Scalar::B32, to_memory(dtype, raw[2 * k]), to_memory(dtype, raw[2 * k + 1])));
+      }
+      b_.store(word, address, out, access);
       return;
     }
-    const std::vector<Reg> raw = b_.regs(v, type);
+    const std::vector<Reg> raw = b_.regs(words, word);
     if (!exists.is_constant)
-      for (Reg w : raw) b_.assign(w, 0, type);
-    b_.load_into(raw, type, address, access);
+      for (Reg w : raw) b_.assign(w, 0, word);
+    b_.load_into(raw, word, address, access);
+    std::vector<Reg> elements;
+    for (Reg w : raw) {
+      if (!has_pairs) {
+        elements.push_back(w);
+        continue;
+      }
+      const auto [low, high] = b_.split(Scalar::B32, w);
+      elements.insert(elements.end(), {low, high});
+    }
     for (int k = 0; k < v; ++k) {
-      const Operand x = identity_select(exists, dtype, from_memory(dtype, raw[static_cast<size_t>(k)]), oob);
+      const Operand x = identity_select(exists, dtype, from_memory(dtype, elements[static_cast<size_t>(k)]), oob);
       b_.assign(f.registers[static_cast<size_t>(r + k)],
                 dtype == tile->type.dtype ? x : cast(dtype, tile->type.dtype, x));
     }

@@ -259,8 +259,14 @@ void Lowering::assign_layouts(const std::function<std::optional<Distribution>(co
     for (const ir::Value* v : order)  // the tile of highest rank decides for those sliced from it
       if (layouts_.contains(v) && !distribution_of(v) && (!bare || v->type.rank() > bare->type.rank())) bare = v;
     if (!bare) break;
-    layouts_[bare] =
-        row_major(constant_shape(bare->type), threads_, std::max(1, 16 / std::max(2, bytes(bare->type.dtype))));
+    int element = std::max(2, bytes(bare->type.dtype));  // the narrowest of what it is copied from or to
+    for (const ir::Op* op : ops_) {
+      if (op->kind != OpKind::Copy) continue;
+      const auto& a = op->as<ir::CopyAttributes>();
+      if (a.src.buffer == bare) element = std::min(element, std::max(2, bytes(a.dst.buffer->type.dtype)));
+      if (a.dst.buffer == bare) element = std::min(element, std::max(2, bytes(a.src.buffer->type.dtype)));
+    }
+    layouts_[bare] = row_major(constant_shape(bare->type), threads_, std::max(1, 16 / element));
   }
   for (const ir::Value* v : order) {
     if (!layouts_.contains(v)) {
