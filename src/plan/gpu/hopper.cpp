@@ -224,7 +224,9 @@ void HopperForm::issue(Ring& r, size_t i, std::vector<const Ring*>& begun) {
       in.push_back(x);
     const bool is_rows = i == 0;
     const int trial = l_.options_.trial;
-    const auto hint = is_rows && trial & 2 ? ir::thread::CacheHint::EvictLast : !is_rows && trial & 4 ? ir::thread::CacheHint::EvictFirst : ir::thread::CacheHint::None;
+    const auto hint = is_rows && trial & 2    ? ir::thread::CacheHint::EvictLast
+                      : !is_rows && trial & 4 ? ir::thread::CacheHint::EvictFirst
+                                              : ir::thread::CacheHint::None;
     b_.emit(Op::TmaLoad, {}, in, {static_cast<int>(hint)});
   }
   if (i + 1 == r.tiles.size()) advance(r);

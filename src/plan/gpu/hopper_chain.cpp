@@ -146,6 +146,7 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
       b_.emit(Op::WgmmaWait, {}, {}, {1});
       leave(*c.k);
       emit_all(c.early);
+      pin(c.early);
       finish_products();
       leave(*c.v);
       emit_all(c.late);
@@ -157,6 +158,23 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
     finish_products();
     leave(*c.v);
   });
+}
+
+// Assemblers move arithmetic below a wait it does not depend on, out of the shadow of the products. A store that never
+// happens (sums of exponentials are not negative; elsewhere it writes a word nobody reads) depends on the row sums,
+// thus on every element, and memory operations stay in front of the wait.
+void HopperForm::pin(const std::vector<const ir::Op*>& early) {
+  Operand below = 0;
+  for (const ir::Op* op : early) {
+    if (op->kind != OpKind::Reduce || op->as<ir::ReduceAttributes>().kind != ir::ReduceKind::Sum) continue;
+    const auto f = l_.fragments_.find(op->as<ir::ReduceAttributes>().dst.buffer);
+    if (f == l_.fragments_.end() || op->as<ir::ReduceAttributes>().dst.buffer->type.dtype != DType::F32) continue;
+    for (Reg r : f->second.registers)
+      below = b_.logical_or(below, b_.compare(Compare::Lt, Scalar::F32, r, Operand::f32(0)));
+  }
+  if (below.is_constant) return;
+  b_.store(Scalar::B32, b_.in_register(shared(scratch_)), std::vector<Operand>{b_.in_register(thread_)},
+           {ir::thread::Space::Shared, 0, ir::thread::CacheHint::None, below.reg});
 }
 
 void HopperForm::take_turn() {

@@ -165,6 +165,7 @@ class HopperForm {
 
   static constexpr int kTurnBarrier = 8;
   void chained_loop(const ir::Op& op, Chain& c);
+  void pin(const std::vector<const ir::Op*>& early);
   void take_turn();
   void pass_turn();
 
@@ -182,7 +183,8 @@ class HopperForm {
   std::unordered_map<const ir::Op*, int> store_maps_;
   std::vector<const ir::Op*> gemms_;
   std::vector<Ring> rings_;
-  Ring draws_;  ///< block numbers from the producer to the consumers
+  int scratch_ = 0;  ///< a word of shared memory nobody reads
+  Ring draws_;       ///< block numbers from the producer to the consumers
   bool draws_blocks_ = false;
   int64_t rows_ = 0;
   int groups_ = 1;

@@ -125,6 +125,7 @@ void HopperForm::place_shared() {
     ring.offset = l_.reserve_shared(int64_t{ring.stages} * ring.stage_bytes, 1024, l_.grid_.location);
   staging_ = l_.reserve_shared(staging_bytes_, 1024, l_.grid_.location);
   for (Ring& ring : rings_) ring.barriers = l_.reserve_shared(16 * ring.stages, 16, l_.grid_.location);
+  scratch_ = l_.reserve_shared(16, 16, l_.grid_.location);
   if (!draws_blocks_) return;
   draws_.stages = 2;
   draws_.stage_bytes = 16;

@@ -421,6 +421,9 @@ void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::V
   const DType dtype = buffer->type.dtype;
   const Scalar type = memory_type(dtype);
   const Operand owner = is_load ? Operand(1) : owns(f.distribution);
+  const bool streams = !written_globals_.contains(buffer) &&
+                       std::any_of(view.slices.begin(), view.slices.end(),
+                                   [](const ir::Slice& s) { return !s.start.constant().has_value(); });
   int skip = 0;
   for_elements({}, &f.distribution, [&](const Coordinates& at, int r, Operand guard) {
     if (skip-- > 0) return;
@@ -430,9 +433,8 @@ void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::V
     if (exists.is(0) && !is_load) return;
     int immediate = 0;
     const Operand address = global_address(tile_.tensor_position(buffer), where, immediate);
-    // What is only read is read once: it need not displace anything in L1.
-    const Builder::Access access{Space::Global, immediate,
-                                 is_load && !written_globals_.contains(buffer) ? CacheHint::NoAllocate : CacheHint::None,
+    // What moves with the block is read once: it need not displace anything in L1.
+    const Builder::Access access{Space::Global, immediate, is_load && streams ? CacheHint::NoAllocate : CacheHint::None,
                                  exists.is_constant ? Reg{} : exists.reg};
     const bool has_pairs = bytes(dtype) == 2;  // two elements a word
     const int words = has_pairs ? v / 2 : v;
