@@ -394,13 +394,13 @@ int Lowering::run_length(const ir::View& view, const Distribution& d) const {
   const ir::Value* buffer = view.buffer;
   const int position = tile_.tensor_position(buffer);
   if (!options_.aligned || position < 0 || d.rank() == 0 || view.slices.empty() || !view.slices.back().keep) return 1;
-  const auto extent = buffer->type.shape.back().constant();
-  if (!extent || !arguments_.strides(position).back().is_constant(1)) return 1;
+  const auto extent = buffer->type.shape.back().constant();  // not known: the caller asks at run time
+  if (!arguments_.strides(position).back().is_constant(1)) return 1;
   const auto last = static_cast<size_t>(d.rank()) - 1;
   const ir::LinearForm start = ir::linear_form(view.slices.back().start);
   for (int v = std::min(8, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
-    bool fits = *extent % v == 0 && start.constant % v == 0 && d.registers.size() % static_cast<size_t>(v) == 0 &&
-                d.shape[last] % v == 0;
+    bool fits = extent.value_or(0) % v == 0 && start.constant % v == 0 &&
+                d.registers.size() % static_cast<size_t>(v) == 0 && d.shape[last] % v == 0;
     for (const auto& term : start.terms) fits &= term.coefficient % v == 0;
     for (const auto& digit : d.digits) fits &= digit.dim != static_cast<int>(last) || digit.stride % v == 0;
     for (size_t r = 0; fits && r < d.registers.size(); ++r) {
@@ -501,16 +501,20 @@ void Lowering::fill(const ir::Op& o) {
   });
 }
 
+/// An element on its way from the source to the destination: converted unless what reads or stores it rounds anyway.
+Operand Lowering::copied_value(const ir::CopyAttributes& a, Operand x) {
+  const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
+  const bool store_rounds =
+      is_storage_float(dst->type.dtype) && register_type(src->type.dtype) == Scalar::F32 && !fragments_.contains(dst);
+  return store_rounds || unrounded_.contains(dst) ? x : cast(src->type.dtype, dst->type.dtype, x);
+}
+
 void Lowering::copy(const ir::Op& o) {
   const auto& a = o.as<ir::CopyAttributes>();
   const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
   const auto from = fragments_.find(src), to = fragments_.find(dst);
   const bool bool_from = src->type.dtype == DType::Bool, bool_to = dst->type.dtype == DType::Bool;
-  const bool store_rounds =
-      is_storage_float(dst->type.dtype) && register_type(src->type.dtype) == Scalar::F32 && !fragments_.contains(dst);
-  const auto converted = [&](Operand x) {
-    return store_rounds || unrounded_.contains(dst) ? x : cast(src->type.dtype, dst->type.dtype, x);
-  };
+  const auto converted = [&](Operand x) { return copied_value(a, x); };
   if (from != fragments_.end() && to != fragments_.end() && from->second.distribution == to->second.distribution) {
     for (size_t r = 0; r < from->second.registers.size(); ++r) {
       Operand x = from->second.registers[r];
@@ -543,14 +547,32 @@ void Lowering::copy(const ir::Op& o) {
     fragments_[src] = std::move(f);
     return;
   }
-  if (from != fragments_.end() && !bool_from && !bool_to) {
-    if (const int v = vector_of(a.dst, from->second.distribution); v > 1)
-      return copy_vectors(a.dst, from->second, src, false, 0, v);
-  }
-  if (to != fragments_.end() && !bool_from && !bool_to) {
-    if (const int v = vector_of(a.src, to->second.distribution); v > 1)
-      return copy_vectors(a.src, to->second, dst, true, oob, v);
-  }
+  const bool is_load = to != fragments_.end();
+  const auto fragment = is_load ? to : from;
+  const ir::View& view = is_load ? a.src : a.dst;
+  const int v =
+      fragment != fragments_.end() && !bool_from && !bool_to ? vector_of(view, fragment->second.distribution) : 1;
+  if (v == 1) return copy_elements(o, oob);
+  const auto vectors = [&] { copy_vectors(view, fragment->second, is_load ? dst : src, is_load, oob, v); };
+  if (view.buffer->type.shape.back().constant()) return vectors();
+  const auto scoped = [&](const std::function<void()>& body) {
+    index_.push();
+    body();
+    index_.pop();
+  };
+  const Operand rest = b_.rem(Scalar::U32, extent(view.buffer, static_cast<int>(view.slices.size()) - 1), v);
+  b_.if_then(
+      b_.compare(Compare::Eq, Scalar::U32, rest, 0), [&] { scoped(vectors); },
+      [&] { scoped([&] { copy_elements(o, oob); }); });
+}
+
+// One element at a time.
+void Lowering::copy_elements(const ir::Op& o, Operand oob) {
+  const auto& a = o.as<ir::CopyAttributes>();
+  const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
+  const auto from = fragments_.find(src), to = fragments_.find(dst);
+  const bool bool_from = src->type.dtype == DType::Bool, bool_to = dst->type.dtype == DType::Bool;
+  const auto converted = [&](Operand x) { return copied_value(a, x); };
   if (from != fragments_.end()) {
     const Operand owner = owns(from->second.distribution);
     for_elements({}, &from->second.distribution, [&](const Coordinates& at, int r, Operand guard) {

@@ -124,6 +124,8 @@ class Lowering {
   // ---- memory (lower_memory.cpp)
   void fill(const ir::Op& op);
   void copy(const ir::Op& op);
+  void copy_elements(const ir::Op& op, Operand oob);
+  Operand copied_value(const ir::CopyAttributes& a, Operand x);
   void atomic_tile(const ir::Op& op);
   Operand load(const ir::Value* buffer, const Coordinates& at, Operand oob, Operand guard);
   void store(const ir::Value* buffer, const Coordinates& at, Operand x, Operand guard);
