@@ -55,5 +55,93 @@ TEST(Hopper, AttentionOfTheDesign) {
   }
 }
 
+struct AttentionCase {
+  int head = 64, rows = 128, columns = 64;
+  bool causal = true, keep_max = true;
+  double scale = 0.125;
+  int64_t queries = 150, keys = 190;
+};
+
+std::string run_attention(const AttentionCase& a, const Options& options, GpuPlan* plan,
+                          interp::Moment moment = interp::Moment::Latest) {
+  GpuCase c{read("attention.tile"), "attention", {}, {}, {a.scale}, 2e-2};
+  c.configuration.params["E"] = DType::BF16;
+  c.configuration.params["causal"] = a.causal;
+  c.configuration.params["keep_max"] = a.keep_max;
+  c.configuration.params["block_M"] = int64_t{a.rows};
+  c.configuration.params["block_N"] = int64_t{a.columns};
+  c.configuration.dims["D"] = a.head;
+  c.arrays = {integers(DType::BF16, {1, a.queries, 2, a.head}, 1), integers(DType::BF16, {1, a.keys, 1, a.head}, 2),
+              integers(DType::BF16, {1, a.keys, 1, a.head}, 3), integers(DType::BF16, {1, a.queries, 2, a.head}, 4)};
+  return run_case(c, small_hopper(), options, moment, 3, plan);
+}
+
+bool has_fact(const GpuPlan& plan, const std::string& what) {
+  return std::any_of(plan.facts.begin(), plan.facts.end(), [&](const Fact& f) { return f.what == what; });
+}
+
+TEST(Hopper, AttentionOfEveryHeadDimension) {
+  for (const AttentionCase& a : std::vector<AttentionCase>{{.head = 64, .rows = 192, .queries = 250},
+                                                           {.head = 96},
+                                                           {.head = 192, .causal = false},
+                                                           {.head = 256, .queries = 130, .keys = 70}}) {
+    GpuPlan plan;
+    EXPECT_EQ(run_attention(a, {}, &plan), "") << a.head;
+    EXPECT_TRUE(is_hopper(plan)) << (plan.facts.empty() ? "" : plan.facts[0].why);
+    EXPECT_TRUE(has_fact(plan, "loop"));  // the products overlap
+    EXPECT_EQ(has_fact(plan, "blocks"), a.causal);
+  }
+}
+
+TEST(Hopper, AttentionAtEveryMoment) {
+  for (const auto moment : {interp::Moment::Earliest, interp::Moment::Random}) {
+    for (const bool overlap : {true, false}) {
+      GpuPlan plan;
+      EXPECT_EQ(run_attention({.keys = 260}, {.overlap_products = overlap}, &plan, moment), "") << overlap;
+      EXPECT_EQ(has_fact(plan, "loop"), overlap);
+    }
+  }
+}
+
+// The scale is left to the maximum and the differences only where it is positive.
+TEST(Hopper, AttentionWithAnyScale) {
+  for (const double scale : {-0.25, 0.0, 3.0}) {
+    for (const bool keep_max : {true, false}) {
+      GpuPlan plan;
+      EXPECT_EQ(run_attention({.keep_max = keep_max, .scale = scale, .queries = 70, .keys = 140}, {}, &plan), "")
+          << scale << " " << keep_max;
+    }
+  }
+}
+
+TEST(Hopper, EightBitFloatsWithAScale) {
+  GpuCase c{
+      read("matmul_fp8.tile"),
+      "matmul_fp8",
+      {},
+      {integers(DType::E4M3, {130, 160}, 1), integers(DType::E4M3, {72, 160}, 2), integers(DType::F32, {130, 72}, 3)},
+      {0.5, 0.25}};
+  c.configuration.params["T"] = DType::F32;
+  c.configuration.params["block_N"] = int64_t{64};
+  GpuPlan plan;
+  EXPECT_EQ(run_case(c, small_hopper(), {}, interp::Moment::Latest, 5, &plan), "");
+  EXPECT_TRUE(is_hopper(plan)) << (plan.facts.empty() ? "" : plan.facts[0].why);
+}
+
+TEST(Hopper, FewRowsWithTheWeightsAsTheTallOperand) {
+  GpuCase c{read("matmul.tile"),
+            "matmul_nt_skinny",
+            {},
+            {integers(DType::BF16, {13, 136}, 1), integers(DType::BF16, {136, 136}, 2),
+             integers(DType::BF16, {13, 136}, 3, 1)},
+            {}};
+  c.configuration.params["T"] = DType::BF16;
+  c.configuration.params["block_M"] = int64_t{16};
+  c.configuration.params["block_K"] = int64_t{64};
+  GpuPlan plan;
+  EXPECT_EQ(run_case(c, small_hopper(), {}, interp::Moment::Latest, 5, &plan), "");
+  EXPECT_TRUE(is_hopper(plan)) << (plan.facts.empty() ? "" : plan.facts[0].why);
+}
+
 }  // namespace
 }  // namespace tilewright::plan::gpu

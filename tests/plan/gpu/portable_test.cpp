@@ -118,5 +118,20 @@ TEST(Portable, AttentionOfTheDesign) {
   }
 }
 
+// Extents known only at run time: vectors where they divide, single elements where they do not.
+TEST(Portable, MatrixVectorProductAtAnyExtent) {
+  for (const int64_t k : {256, 250, 96, 8}) {
+    GpuCase c{read("gemv.tile"),
+              "gemv",
+              {},
+              {integers(DType::BF16, {7, k}, 1), integers(DType::BF16, {k}, 2), integers(DType::BF16, {7}, 3)},
+              {}};
+    c.configuration.params["T"] = DType::BF16;
+    c.configuration.params["block_K"] = int64_t{64};
+    c.configuration.params["lanes"] = int64_t{64};
+    EXPECT_EQ(run_case(c, kA100), "") << k;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::plan::gpu
