@@ -32,7 +32,9 @@ void report_resources(Compilation& out, const codegen::Resources& r) {
 Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options) {
   Compilation out;
   const double start = now_ms();
-  auto plan = plan::gpu::plan(tile, options.gpu, options.plan);
+  plan::gpu::Options plan_options = options.plan;
+  plan_options.overlap_products &= options.for_device;
+  auto plan = plan::gpu::plan(tile, options.gpu, plan_options);
   if (!plan) return std::unexpected(plan.error());
   for (auto& f : plan->facts) out.facts.push_back({std::move(f.what), std::move(f.why), std::move(f.location)});
   out.times.plan_ms = now_ms() - start;
@@ -45,7 +47,7 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
   std::string code = *ptx;
   if (!assembler()) {
     out.facts.push_back({"machine code", "by the driver when loaded: " + assembler().error().message, {}});
-  } else if (whole_program && !options.want_stages) {
+  } else if (whole_program) {
     out.facts.push_back(
         {"machine code", "by the driver when loaded: only it reallocates registers between warpgroups", {}});
   } else {
@@ -54,10 +56,8 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
     if (!cubin) return std::unexpected(cubin.error());
     out.times.emit_ms = now_ms() - before;
     report_resources(out, cubin->resources);
-    if (!whole_program) {
-      kind = runtime::CodeKind::Cubin;
-      code = cubin->image;
-    }
+    kind = runtime::CodeKind::Cubin;
+    code = cubin->image;
     if (options.want_stages) out.stages.push_back({"cubin", cubin->image});
   }
   if (options.want_stages) {

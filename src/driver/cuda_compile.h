@@ -14,6 +14,9 @@ namespace tilewright::driver {
 struct CudaCompileOptions {
   target::Gpu gpu;
   plan::gpu::Options plan;
+  /// A device's driver will load the code: what reallocates registers is left to its assembler. Otherwise plans keep to
+  /// what nvJitLink assembles.
+  bool for_device = false;
   bool want_stages = false;  ///< tile, thread, ptx and (when there is an assembler) cubin
 };
 

@@ -124,8 +124,10 @@ void Block::wgmma(Warp& w, const Inst& inst) {
   });
   for (Reg r : inst.out) w.in_flight[r.id] = 1;
   w.matrix.push_back(m);
+  // Products of a warp happen in order, however late.
   if (options_.moment == Moment::Earliest || (options_.moment == Moment::Random && random_() % 2))
-    compute(w, w.matrix.back());
+    for (MatrixInFlight& earlier : w.matrix)
+      if (!earlier.is_computed) compute(w, earlier);
 }
 
 // Every 16 bytes of shared memory this warp's part of the instruction reads.

@@ -51,8 +51,6 @@ inline int export_plan(int count, char** words) {
       options.hopper = false;
     else if (key == "off" && value == "overlap")
       options.overlap_products = false;
-    else if (key == "trial")
-      options.trial = std::stoi(value);
     else if (key.starts_with("dim:"))
       configuration.dims[key.substr(4)] = std::stoll(value);
     else if (const auto v = lang::parse_param_value(value))

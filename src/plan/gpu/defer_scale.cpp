@@ -18,31 +18,6 @@ namespace tilewright::plan::gpu {
 using ir::OpKind;
 using ir::thread::Op;
 
-namespace {
-
-constexpr size_t kWorthwhile = 16;  ///< registers of a fragment from which on deferring pays
-
-bool is_identity(const ir::Op& parallel, const std::vector<ir::Index>& indices) {
-  const auto& variables = parallel.regions[0]->arguments;
-  if (indices.size() != variables.size()) return false;
-  for (size_t d = 0; d < indices.size(); ++d)
-    if (indices[d].symbol() != variables[d]) return false;
-  return true;
-}
-
-/// The load or store `op` reads or writes exactly the element of its iteration.
-bool is_own_element(const ir::Op& parallel, const ir::Op& op, OpKind kind, const ir::Value* buffer) {
-  return op.kind == kind && op.as<ir::AccessAttributes>().buffer == buffer &&
-         is_identity(parallel, op.as<ir::AccessAttributes>().indices);
-}
-
-int users(const ir::Region& body, const ir::Value* v) {
-  int n = 0;
-  for (const ir::Op* op : body.ops)
-    n += static_cast<int>(std::count(op->operands.begin(), op->operands.end(), v)) + (op->regions.empty() ? 0 : 2);
-  return n;
-}
-
 bool touches(const ir::Op& op, const ir::Value* buffer) {
   const auto is = [&](const ir::View& v) { return v.buffer == buffer; };
   switch (op.kind) {
@@ -69,6 +44,31 @@ bool touches(const ir::Op& op, const ir::Value* buffer) {
     for (const ir::Op* inner : r->ops)
       if (touches(*inner, buffer)) return true;
   return false;
+}
+
+namespace {
+
+constexpr size_t kWorthwhile = 16;  ///< registers of a fragment from which on deferring pays
+
+bool is_identity(const ir::Op& parallel, const std::vector<ir::Index>& indices) {
+  const auto& variables = parallel.regions[0]->arguments;
+  if (indices.size() != variables.size()) return false;
+  for (size_t d = 0; d < indices.size(); ++d)
+    if (indices[d].symbol() != variables[d]) return false;
+  return true;
+}
+
+/// The load or store `op` reads or writes exactly the element of its iteration.
+bool is_own_element(const ir::Op& parallel, const ir::Op& op, OpKind kind, const ir::Value* buffer) {
+  return op.kind == kind && op.as<ir::AccessAttributes>().buffer == buffer &&
+         is_identity(parallel, op.as<ir::AccessAttributes>().indices);
+}
+
+int users(const ir::Region& body, const ir::Value* v) {
+  int n = 0;
+  for (const ir::Op* op : body.ops)
+    n += static_cast<int>(std::count(op->operands.begin(), op->operands.end(), v)) + (op->regions.empty() ? 0 : 2);
+  return n;
 }
 
 bool nested_touch(const ir::Op& op, const ir::Value* buffer) {
@@ -123,8 +123,8 @@ std::optional<Lowering::ScaleStep> Lowering::scale_step(const ir::Op& o) const {
   const auto fragment = fragments_.find(s);
   const auto home = homes_.find(&o);
   if (fragment == fragments_.end() || home == homes_.end() || s->type.dtype != DType::F32 || factors_.contains(s) ||
-      fragment->second.registers.size() < kWorthwhile || !is_own_element(o, *store, OpKind::Store, s) ||
-      !is_own_element(o, *load, OpKind::Load, s))
+      packed_.contains(s) || fragment->second.registers.size() < kWorthwhile ||
+      !is_own_element(o, *store, OpKind::Store, s) || !is_own_element(o, *load, OpKind::Load, s))
     return std::nullopt;
   ScaleStep step{.tile = s};
   const ir::Op* product = store->operands[0]->def;
@@ -233,7 +233,7 @@ const ir::Value* Lowering::row_factors(const ir::Op& o) const {
   const auto f = fragments_.find(v), g = fragments_.find(factors);
   if (!multiplies || !is_own_element(o, *store, OpKind::Store, v) || f == fragments_.end() || g == fragments_.end() ||
       v == factors || v->type.dtype != DType::F32 || factors->type.dtype != DType::F32 || factors_.contains(v) ||
-      f->second.registers.size() < std::max(kWorthwhile, 4 * g->second.registers.size()))
+      packed_.contains(v) || f->second.registers.size() < std::max(kWorthwhile, 4 * g->second.registers.size()))
     return nullptr;
   return factors;
 }

@@ -12,8 +12,8 @@ ir::thread::Program HopperForm::emit() {
   check();
   choose_roles();
   find_rings();
-  draws_blocks_ = blocks_differ() && l_.tile_.body->ops.size() == 1;
-  l_.has_counter_ = draws_blocks_;
+  hands_blocks_ = has_chain();
+  l_.has_counter_ = hands_blocks_ && blocks_differ() && l_.tile_.body->ops.size() == 1;
   l_.declare_parameters();
   layouts();
   find_unrounded();
@@ -24,7 +24,7 @@ ir::thread::Program HopperForm::emit() {
 }
 
 void HopperForm::prologue() {
-  reallocates_ = groups_ > 1 && (has_chain() || l_.options_.trial & 1);
+  reallocates_ = groups_ > 1 && has_chain();
   b_.program().threads = groups_ * 128 + (reallocates_ ? 128 : 32);
   b_.program().whole_program = reallocates_;
   b_.program().needs_sm90a = true;
@@ -53,8 +53,9 @@ bool HopperForm::is_product_loop() const {
   return false;
 }
 
-// Every block of the grid in turn: in grid order by fixed steps, or, where blocks differ in length, as they get free:
-// the producer draws the next number from a counter and tells the consumers through a ring of its own.
+// Every block of the grid in turn, by fixed steps. Where products are chained the producer works out the next block and
+// hands it to the consumers through a ring of its own; where blocks differ in length it draws numbers from a counter,
+// so that multiprocessors take the next as they get free.
 void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
   const auto& g = l_.grid_.as<ir::GridAttributes>();
   std::vector<Operand> n;
@@ -63,33 +64,42 @@ void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
     n.push_back(l_.index_.value(x));
     total = b_.mul(Scalar::S32, total, n.back());
   }
-  const auto one = [&](Operand t) {
+  const auto one = [&](const std::vector<Operand>& block) {
     l_.index_.push();
-    bind_block(t, n);
+    const auto& arguments = l_.block_region().arguments;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      l_.index_.bind(arguments[i], {block[i], 0});
+      l_.define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, block[i]));
+    }
     body();
     l_.index_.pop();
   };
   const Operand first = b_.special(SpecialRegister::BlockX), step = b_.special(SpecialRegister::GridX);
-  if (!draws_blocks_) return b_.for_range(first, total, step, one);
-  const Operand counter = role == Role::Producer ? Operand(b_.load_param(l_.counter_param_)) : Operand(0);
+  if (!hands_blocks_) {
+    b_.for_range(first, total, step, [&](Reg t) {
+      l_.index_.push();
+      one(block_of(t, n));
+      l_.index_.pop();
+    });
+    return;
+  }
+  const std::vector<Reg> slot = b_.regs(4, Scalar::B32);  // indices, then whether there is a block
+  const std::vector<Operand> block(slot.begin(), slot.begin() + static_cast<std::ptrdiff_t>(n.size()));
+  if (role == Role::Consumer) {
+    b_.loop([&] {
+      take_block(slot);
+      b_.break_if(b_.compare(Compare::Eq, Scalar::S32, slot[3], 0));
+      one(block);
+    });
+    return;
+  }
+  const Operand counter = l_.has_counter_ ? Operand(b_.load_param(l_.counter_param_)) : Operand(0);
   const Reg t = b_.copy_of(first);
   b_.loop([&] {
-    const Operand slot = stage_address(draws_);
-    if (role == Role::Producer) {
-      b_.emit(Op::MbarrierWait, {},
-              {b_.in_register(empty(draws_)), b_.in_register(b_.bit_xor(Scalar::B32, draws_.phase, 1))});
-      b_.store(Scalar::B32, b_.in_register(slot), std::vector<Operand>{t}, {ir::thread::Space::Shared});
-      b_.emit(Op::MbarrierArrive, {}, {b_.in_register(full(draws_))});
-    } else {
-      wait(draws_);
-      b_.load_into(std::vector<Reg>{t}, Scalar::B32, b_.in_register(slot), {ir::thread::Space::Shared});
-      b_.emit(Op::SyncWarp);
-      release(draws_, draws_.stage);
-    }
-    advance(draws_);
-    b_.break_if(b_.compare(Compare::Ge, Scalar::S32, t, total));
-    one(t);
-    if (role != Role::Producer) return;
+    hand_block(slot, t, total, n);
+    b_.break_if(b_.compare(Compare::Eq, Scalar::S32, slot[3], 0));
+    one(block);
+    if (!l_.has_counter_) return b_.assign(t, b_.add(Scalar::U32, t, step));
     const Reg drawn = b_.reg(Width::W32);
     b_.emit(Op::Atomic, {drawn}, {counter, b_.in_register(1)}, {0, static_cast<int>(ir::thread::Space::Global), 0})
         .type = Scalar::U32;
@@ -97,35 +107,54 @@ void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
   });
 }
 
+void HopperForm::hand_block(const std::vector<Reg>& slot, Reg t, Operand total, const std::vector<Operand>& n) {
+  const Operand is_block = b_.compare(Compare::Lt, Scalar::S32, t, total);
+  for (Reg r : slot) b_.assign(r, 0);
+  b_.if_then(is_block, [&] {
+    l_.index_.push();
+    const std::vector<Operand> block = block_of(t, n);
+    for (size_t i = 0; i < block.size(); ++i) b_.assign(slot[i], block[i]);
+    b_.assign(slot[3], 1);
+    l_.index_.pop();
+  });
+  b_.emit(Op::MbarrierWait, {},
+          {b_.in_register(empty(handed_)), b_.in_register(b_.bit_xor(Scalar::B32, handed_.phase, 1))});
+  b_.store(Scalar::B32, b_.in_register(stage_address(handed_)), std::vector<Operand>(slot.begin(), slot.end()),
+           {ir::thread::Space::Shared});
+  b_.emit(Op::MbarrierArrive, {}, {b_.in_register(full(handed_))});
+  advance(handed_);
+}
+
+void HopperForm::take_block(const std::vector<Reg>& slot) {
+  wait(handed_);
+  b_.load_into(slot, Scalar::B32, b_.in_register(stage_address(handed_)), {ir::thread::Space::Shared});
+  b_.emit(Op::SyncWarp);
+  release(handed_, handed_.stage);
+  advance(handed_);
+}
+
 // Two-dimensional product grids go in groups of eight tile rows, rows fastest, so that a wave of blocks shares operands
 // in L2; others take the first axis last to first (causal tiles grow with it), for as many of the others at a time as
 // fit L2.
-void HopperForm::bind_block(Operand t, const std::vector<Operand>& n) {
+std::vector<Operand> HopperForm::block_of(Operand t, const std::vector<Operand>& n) {
+  if (n.size() == 1) return {t};
   const auto& g = l_.grid_.as<ir::GridAttributes>();
-  const auto& arguments = l_.block_region().arguments;
   std::vector<Operand> block(n.size(), 0);
-  if (n.size() == 1) {
-    block[0] = t;
-  } else {
-    Operand others = n[1];
-    for (size_t i = 2; i < n.size(); ++i) others = b_.mul(Scalar::S32, others, n[i]);
-    const Operand size = is_product_loop() ? Operand(g.group > 0 ? g.group : 8) : others_in_cache();
-    const Operand in_group = b_.mul(Scalar::S32, n[0], size);
-    const Operand group = b_.div(Scalar::U32, t, in_group), rest = b_.rem(Scalar::U32, t, in_group);
-    const Operand first = b_.mul(Scalar::S32, group, size);
-    const Operand height = b_.min(Scalar::S32, b_.sub(Scalar::S32, others, first), size);
-    const Operand along = b_.div(Scalar::U32, rest, height);
-    block[0] = is_product_loop() ? along : b_.sub(Scalar::S32, b_.sub(Scalar::S32, n[0], 1), along);
-    Operand other = b_.add(Scalar::S32, first, b_.rem(Scalar::U32, rest, height));
-    for (size_t i = 1; i < n.size(); ++i) {
-      block[i] = i + 1 == n.size() ? other : b_.rem(Scalar::U32, other, n[i]);
-      other = b_.div(Scalar::U32, other, n[i]);
-    }
+  Operand others = n[1];
+  for (size_t i = 2; i < n.size(); ++i) others = b_.mul(Scalar::S32, others, n[i]);
+  const Operand size = is_product_loop() ? Operand(g.group > 0 ? g.group : 8) : others_in_cache();
+  const Operand in_group = b_.mul(Scalar::S32, n[0], size);
+  const Operand group = b_.div(Scalar::U32, t, in_group), rest = b_.rem(Scalar::U32, t, in_group);
+  const Operand first = b_.mul(Scalar::S32, group, size);
+  const Operand height = b_.min(Scalar::S32, b_.sub(Scalar::S32, others, first), size);
+  const Operand along = b_.div(Scalar::U32, rest, height);
+  block[0] = is_product_loop() ? along : b_.sub(Scalar::S32, b_.sub(Scalar::S32, n[0], 1), along);
+  Operand other = b_.add(Scalar::S32, first, b_.rem(Scalar::U32, rest, height));
+  for (size_t i = 1; i < n.size(); ++i) {
+    block[i] = i + 1 == n.size() ? other : b_.rem(Scalar::U32, other, n[i]);
+    other = b_.div(Scalar::U32, other, n[i]);
   }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    l_.index_.bind(arguments[i], {block[i], 0});
-    l_.define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, block[i]));
-  }
+  return block;
 }
 
 /// How many indices of the outer axes read at once what fits half of L2 (32 MB), 1 to 16.
@@ -167,7 +196,7 @@ bool HopperForm::has_copies(const ir::Op& op) const {
 
 void HopperForm::reallocate(bool is_producer) {
   if (!reallocates_) return;
-  const int give = groups_ == 3 ? 32 : has_chain() ? 24 : 40, take = groups_ == 3 ? 160 : has_chain() ? 240 : 232;
+  const int give = groups_ == 3 ? 32 : 24, take = groups_ == 3 ? 160 : 240;
   b_.emit(Op::SetMaxRegisters, {}, {}, {is_producer ? give : take, is_producer ? 0 : 1});
 }
 
@@ -222,12 +251,7 @@ void HopperForm::issue(Ring& r, size_t i, std::vector<const Ring*>& begun) {
                                b_.in_register(barrier)};
     for (const Operand& x : coordinates(t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
       in.push_back(x);
-    const bool is_rows = i == 0;
-    const int trial = l_.options_.trial;
-    const auto hint = is_rows && trial & 2    ? ir::thread::CacheHint::EvictLast
-                      : !is_rows && trial & 4 ? ir::thread::CacheHint::EvictFirst
-                                              : ir::thread::CacheHint::None;
-    b_.emit(Op::TmaLoad, {}, in, {static_cast<int>(hint)});
+    b_.emit(Op::TmaLoad, {}, in);
   }
   if (i + 1 == r.tiles.size()) advance(r);
 }
@@ -302,9 +326,12 @@ void HopperForm::consume(const ir::Region& region) {
     } else if ((op->kind == OpKind::For || op->kind == OpKind::Pipelined) && has_products(*op)) {
       auto chain = op->kind == OpKind::Pipelined ? chain_of(*op) : std::nullopt;
       l_.begin_separate_sums(l_.separable_sums(*op));
-      if (chain)
+      if (chain) {
+        for (Ring& r : rings_)
+          if (r.home == &region && r.last_use == op && !is_used_by(r, *chain->second)) chain->outer.push_back(&r);
+        released_early_.insert(chain->outer.begin(), chain->outer.end());
         chained_loop(*op, *chain);
-      else
+      } else
         loop(*op, [&] { consume(*op->regions[0]); });
       l_.join_separate_sums(*op);
     } else if (op->kind == OpKind::If && has_products(*op)) {
@@ -319,10 +346,7 @@ void HopperForm::consume(const ir::Region& region) {
       l_.op(*op);
     }
     for (Ring& r : rings_)
-      if (r.home == &region && r.last_use == op) {
-        release(r, r.stage);
-        advance(r);
-      }
+      if (r.home == &region && r.last_use == op && !released_early_.contains(&r)) leave(r);
   }
 }
 
@@ -341,7 +365,7 @@ ir::thread::Program HopperForm::finish() {
             fmt::format("{} tiles, {} stages of {} bytes, filled by the copy engine", r.tiles.size(), r.stages,
                         r.stage_bytes),
             r.tiles[0].copy->location);
-  if (draws_blocks_)
+  if (l_.has_counter_)
     l_.fact("blocks", "differ in length: drawn from a counter as multiprocessors get free", l_.grid_.location);
   l_.fact("form",
           fmt::format("Hopper: persistent, 1 producer {}, {} consumer warpgroups, wgmma, {} shared bytes",

@@ -103,12 +103,14 @@ class HopperForm {
   bool is_product_loop() const;
   enum class Role : uint8_t { Producer, Consumer };
   void for_blocks(Role role, const std::function<void()>& body);
-  void bind_block(Operand t, const std::vector<Operand>& n);
+  std::vector<Operand> block_of(Operand t, const std::vector<Operand>& n);
+  void hand_block(const std::vector<Reg>& slot, Reg t, Operand total, const std::vector<Operand>& n);
+  void take_block(const std::vector<Reg>& slot);
   Operand others_in_cache();
   bool blocks_differ() const;
   std::vector<Ring> all_rings() const {
     std::vector<Ring> out = rings_;
-    if (draws_blocks_) out.push_back(draws_);
+    if (hands_blocks_) out.push_back(handed_);
     return out;
   }
 
@@ -132,6 +134,13 @@ class HopperForm {
   void consume(const ir::Region& region);
   void wait(Ring& r) { b_.emit(ir::thread::Op::MbarrierWait, {}, {b_.in_register(full(r)), r.phase}); }
   void release(const Ring& r, Operand stage, Operand only_if = 1);
+  void leave(Ring& r) {
+    release(r, r.stage);
+    advance(r);
+  }
+  static bool is_used_by(const Ring& r, const ir::Op& product) {
+    return std::any_of(r.tiles.begin(), r.tiles.end(), [&](const Staged& t) { return uses(product, t.buffer); });
+  }
   void finish_products() { b_.emit(ir::thread::Op::WgmmaWait, {}, {}, {0}); }
 
   /// A loop of nothing but accumulating products into tiles the loop does not otherwise touch: the wait for a step's
@@ -151,6 +160,7 @@ class HopperForm {
   struct Chain {
     const ir::Op *first = nullptr, *second = nullptr;
     Ring *k = nullptr, *v = nullptr;
+    std::vector<Ring*> outer;                ///< operands of the first product from outside the loop
     std::vector<const ir::Op*> early, late;  ///< what does not touch the second product's registers, and what does
   };
 
@@ -184,8 +194,9 @@ class HopperForm {
   std::vector<const ir::Op*> gemms_;
   std::vector<Ring> rings_;
   int scratch_ = 0;  ///< a word of shared memory nobody reads
-  Ring draws_;       ///< block numbers from the producer to the consumers
-  bool draws_blocks_ = false;
+  Ring handed_;      ///< the next block, from the producer to the consumers
+  bool hands_blocks_ = false;
+  std::unordered_set<const Ring*> released_early_;
   int64_t rows_ = 0;
   int groups_ = 1;
   bool reallocates_ = false;

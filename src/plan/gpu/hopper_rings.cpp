@@ -126,11 +126,11 @@ void HopperForm::place_shared() {
   staging_ = l_.reserve_shared(staging_bytes_, 1024, l_.grid_.location);
   for (Ring& ring : rings_) ring.barriers = l_.reserve_shared(16 * ring.stages, 16, l_.grid_.location);
   scratch_ = l_.reserve_shared(16, 16, l_.grid_.location);
-  if (!draws_blocks_) return;
-  draws_.stages = 2;
-  draws_.stage_bytes = 16;
-  draws_.offset = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
-  draws_.barriers = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
+  if (!hands_blocks_) return;
+  handed_.stages = 2;
+  handed_.stage_bytes = 16;
+  handed_.offset = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
+  handed_.barriers = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
 }
 
 int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swizzle) {
@@ -197,7 +197,7 @@ void HopperForm::begin_role() {
     r.phase = b_.copy_of(0);
   };
   for (Ring& r : rings_) begin(r);
-  if (draws_blocks_) begin(draws_);
+  if (hands_blocks_) begin(handed_);
 }
 
 void HopperForm::advance(Ring& r) {

@@ -407,6 +407,7 @@ void Lowering::element_op(const ir::Op& o) {
           loaded_factors_.insert_or_assign(result, factor->second);
           return define(result, b_.copy_of(reg));
         }
+        if (is_load && packed_.contains(a.buffer)) return define(result, element(a.buffer, static_cast<size_t>(r)));
         if (is_load)
           return define(result, is_bool ? b_.compare(Compare::Ne, Scalar::S32, reg, 0) : Operand(b_.copy_of(reg)));
         const Operand x = operand(o.operands[0]);
@@ -752,7 +753,10 @@ void Lowering::parallel(const ir::Op& o) {
     }
   }
   parallel_ = outer;
-  for_each_store(*o.regions[0], [&](const ir::Value* v) { factors_.erase(v); });
+  for_each_store(*o.regions[0], [&](const ir::Value* v) {
+    factors_.erase(v);
+    packed_.erase(v);
+  });
 }
 
 }  // namespace tilewright::plan::gpu

@@ -416,7 +416,7 @@ int Lowering::run_length(const ir::View& view, const Distribution& d) const {
 
 /// Moves the registers of a fragment from or to a global tensor in vectors of `v`.
 void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob,
-                            int v) {
+                            int v, bool keep_packed) {
   const ir::Value* buffer = view.buffer;
   const DType dtype = buffer->type.dtype;
   const Scalar type = memory_type(dtype);
@@ -462,6 +462,12 @@ void Lowering::copy_vectors(const ir::View& view, const Fragment& f, const ir::V
     if (!exists.is_constant)
       for (Reg w : raw) b_.assign(w, 0, word);
     b_.load_into(raw, word, address, access);
+    if (keep_packed) {
+      Packed& packed = packed_[tile];
+      packed.dtype = dtype;
+      packed.words.insert(packed.words.end(), raw.begin(), raw.end());
+      return;
+    }
     std::vector<Reg> elements;
     for (Reg w : raw) {
       if (!has_pairs) {
@@ -553,6 +559,10 @@ void Lowering::copy(const ir::Op& o) {
   const int v =
       fragment != fragments_.end() && !bool_from && !bool_to ? vector_of(view, fragment->second.distribution) : 1;
   if (v == 1) return copy_elements(o, oob);
+  packed_.erase(dst);
+  const bool is_float16 = src->type.dtype == DType::BF16 || src->type.dtype == DType::F16;
+  if (is_load && is_float16 && oob.is(0) && view.buffer->type.shape.back().constant() && stays_packed(o, dst))
+    return copy_vectors(view, fragment->second, dst, true, oob, v, true);
   const auto vectors = [&] { copy_vectors(view, fragment->second, is_load ? dst : src, is_load, oob, v); };
   if (view.buffer->type.shape.back().constant()) return vectors();
   const auto scoped = [&](const std::function<void()>& body) {

@@ -91,7 +91,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
     std::vector<int> offsets = d.registers[r];
     offsets.erase(offsets.begin() + a.dim);
     const auto k = static_cast<size_t>(out.find(offsets));
-    Operand x = src.registers[r];
+    Operand x = element(a.src.buffer, r);
     if (from == DType::Bool) x = b_.compare(Compare::Ne, Scalar::S32, x, 0);
     x = reduce_input(a.kind, from == DType::Bool ? DType::Bool : compute_type(from), x);
     const Operand exists = valid(d, static_cast<int>(r));

@@ -49,6 +49,9 @@ struct Fragment {
   std::vector<Reg> registers;
 };
 
+/// Some access of `op`, or of what is inside, is to `buffer`.
+bool touches(const ir::Op& op, const ir::Value* buffer);
+
 /// An evaluated coordinate tuple of a buffer.
 using Coordinates = std::vector<Affine>;
 
@@ -146,7 +149,8 @@ class Lowering {
   std::vector<int64_t> static_extents(const ir::View& view, const Location& location);
   bool is_whole(const ir::View& view) const;
   int run_length(const ir::View& view, const Distribution& d) const;
-  void copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob, int v);
+  void copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob, int v,
+                    bool keep_packed = false);
   Operand combine(ir::ReduceKind kind, DType dtype, Operand a, Operand b);
   Operand reduce_input(ir::ReduceKind kind, DType dtype, Operand x);
   Operand identity(ir::ReduceKind kind, DType dtype);
@@ -164,6 +168,14 @@ class Lowering {
   void gemm_simt(const ir::GemmAttributes& a, const Location& location);
   void gemm_mma(const ir::GemmAttributes& a, const Location& location);
   bool uses_mma(const ir::GemmAttributes& a) const;
+
+  // ---- 16-bit rows as they were read (keep_packed.cpp)
+  struct Packed {
+    std::vector<Reg> words;
+    DType dtype = DType::BF16;
+  };
+  bool stays_packed(const ir::Op& copy, const ir::Value* tile) const;
+  Operand element(const ir::Value* v, size_t r);
 
   // ---- what costs less later than where the text has it (defer_scale.cpp)
   struct ScaleStep {
@@ -216,8 +228,9 @@ class Lowering {
   std::unordered_map<const ir::Value*, Operand> values_;
   std::unordered_set<const ir::Value*> written_globals_, read_globals_;
   std::unordered_set<const ir::Value*> pending_writes_, pending_reads_;
-  std::unordered_set<const ir::Value*> unrounded_;                ///< narrow fragments whose readers round
-  std::unordered_map<const ir::Value*, uint64_t> element_uses_;   ///< parallel variables a value depends on, as bits
+  std::unordered_set<const ir::Value*> unrounded_;               ///< narrow fragments whose readers round
+  std::unordered_map<const ir::Value*, uint64_t> element_uses_;  ///< parallel variables a value depends on, as bits
+  std::unordered_map<const ir::Value*, Packed> packed_;
   std::unordered_map<const ir::Op*, const ir::Region*> homes_;    ///< the region an op stands in
   std::unordered_map<const ir::Value*, Operand> factors_;         ///< fragment → what its registers lack yet
   std::unordered_map<const ir::Value*, Operand> loaded_factors_;  ///< the same of a value loaded from it

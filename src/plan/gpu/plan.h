@@ -34,7 +34,6 @@ struct Options {
   /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver
   /// as assembler.
   bool overlap_products = true;
-  int trial = 0;
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };
 

@@ -16,7 +16,10 @@ std::string read(const std::string& name) {
   std::ifstream file(TW_SOURCE_DIR "/kernels/" + name);
   std::stringstream text;
   text << file.rdbuf();
-  return text.str();
+  std::string out = text.str();
+  // Text has no folder to import from; what the kernels under test use stands in their own file.
+  if (const size_t at = out.find("import \"math.tile\""); at != std::string::npos) out.erase(at, 18);
+  return out;
 }
 
 bool is_hopper(const GpuPlan& plan) { return plan.programs.size() == 1 && plan.programs[0].needs_sm90a; }
@@ -97,7 +100,8 @@ TEST(Hopper, AttentionAtEveryMoment) {
   for (const auto moment : {interp::Moment::Earliest, interp::Moment::Random}) {
     for (const bool overlap : {true, false}) {
       GpuPlan plan;
-      EXPECT_EQ(run_attention({.keys = 260}, {.overlap_products = overlap}, &plan, moment), "") << overlap;
+      EXPECT_EQ(run_attention({.keys = 260}, {.overlap_products = overlap}, &plan, moment), "")
+          << overlap << " " << static_cast<int>(moment);
       EXPECT_EQ(has_fact(plan, "loop"), overlap);
     }
   }

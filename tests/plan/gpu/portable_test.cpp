@@ -38,6 +38,13 @@ GpuCase matmul(DType dtype, int64_t m, int64_t n, int64_t k) {
   return c;
 }
 
+std::string kernel_text(const std::string& name) {
+  std::ifstream file(TW_SOURCE_DIR "/kernels/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 const target::Gpu kA100 = *target::parse_gpu("sm_80");
 
 TEST(Portable, MatmulOfEveryTypeAtOddExtents) {
@@ -101,11 +108,8 @@ kernel softmax(X: f32[M, N]) -> (Y: f32[M, N])
 }
 
 TEST(Portable, AttentionOfTheDesign) {
-  std::ifstream file(TW_SOURCE_DIR "/kernels/attention.tile");
-  std::stringstream text;
-  text << file.rdbuf();
   for (const bool causal : {true, false}) {
-    GpuCase c{text.str(), "attention", {}, {}, {0.125}, 2e-2};
+    GpuCase c{kernel_text("attention.tile"), "attention", {}, {}, {0.125}, 2e-2};
     c.configuration.params["E"] = DType::BF16;
     c.configuration.params["causal"] = causal;
     c.configuration.params["block_M"] = int64_t{96};
@@ -121,7 +125,7 @@ TEST(Portable, AttentionOfTheDesign) {
 // Extents known only at run time: vectors where they divide, single elements where they do not.
 TEST(Portable, MatrixVectorProductAtAnyExtent) {
   for (const int64_t k : {256, 250, 96, 8}) {
-    GpuCase c{read("gemv.tile"),
+    GpuCase c{kernel_text("gemv.tile"),
               "gemv",
               {},
               {integers(DType::BF16, {7, k}, 1), integers(DType::BF16, {k}, 2), integers(DType::BF16, {7}, 3)},
