@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 
 namespace tilewright::cache {
 
@@ -46,16 +47,40 @@ Result<Found> KernelCache::get_or_make(const Key128& key, const Make& make) {
 /// Runs on the one thread of this process that is responsible for `key`.
 Result<Found> KernelCache::make_once(const Key128& key, const Make& make) {
   if (auto bytes = read_disk(key)) return Found{std::move(bytes), Source::Disk};
-  const KeyLock held = folder_ ? folder_->lock(key) : KeyLock();
+  KeyLock held = folder_ ? folder_->lock(key) : KeyLock();
   if (held.is_held()) {  // another process may have finished while we waited
     if (auto bytes = read_disk(key)) return Found{std::move(bytes), Source::Disk};
   }
   Result<std::string> made = make();
   if (!made) return std::unexpected(made.error());
-  store(key, *made);
+  const auto bytes = std::make_shared<const std::string>(std::move(*made));
+  keep(key, bytes, std::move(held));
   const std::lock_guard lock(mutex_);
   ++counts_.made;
-  return Found{std::make_shared<const std::string>(std::move(*made)), Source::Made};
+  return Found{bytes, Source::Made};
+}
+
+/// `held` is let go only when the entry can be read.
+void KernelCache::keep(const Key128& key, std::shared_ptr<const std::string> bytes, KeyLock held) {
+  if (options_.stores_behind && folder_) {
+    try {
+      std::thread thread([this, key, bytes, held = std::move(held)] { store(key, *bytes); });
+      const std::lock_guard lock(mutex_);
+      storing_.push_back(std::move(thread));
+      return;
+    } catch (const std::system_error&) {  // no thread to be had
+    }
+  }
+  store(key, *bytes);
+}
+
+void KernelCache::finish_storing() {
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    threads.swap(storing_);
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 std::shared_ptr<const std::string> KernelCache::find(const Key128& key) {
@@ -133,7 +158,8 @@ CacheCounts KernelCache::counts() const {
   return counts_;
 }
 
-std::vector<Diagnostic> KernelCache::notices() const {
+std::vector<Diagnostic> KernelCache::notices() {
+  finish_storing();
   const std::lock_guard lock(mutex_);
   return notices_;
 }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -25,6 +26,9 @@ struct CacheOptions {
   std::string folder = default_folder();          ///< empty: memory only
   int64_t disk_limit_bytes = int64_t{512} << 20;  ///< least recently used entries go first
   int64_t memory_limit_bytes = int64_t{64} << 20;
+  /// Entries go to the disk on a thread of their own while the caller goes on; the destructor and notices() wait for
+  /// them.
+  bool stores_behind = false;
 };
 
 enum class Source : uint8_t { Memory, Disk, Made };
@@ -45,6 +49,9 @@ struct CacheCounts {
 class KernelCache {
  public:
   explicit KernelCache(CacheOptions options = {});
+  KernelCache(const KernelCache&) = delete;
+  KernelCache& operator=(const KernelCache&) = delete;
+  ~KernelCache() { finish_storing(); }
 
   using Make = std::function<Result<std::string>()>;
   /// `make` runs without any lock of this process held; its failure goes to everybody who waits for the key.
@@ -57,7 +64,7 @@ class KernelCache {
   const Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
   CacheCounts counts() const;
   /// Why the disk is not used or an entry was set aside; each thing once.
-  std::vector<Diagnostic> notices() const;
+  std::vector<Diagnostic> notices();
 
  private:
   struct Pending {
@@ -73,7 +80,9 @@ class KernelCache {
   void remember(const Key128& key, std::shared_ptr<const std::string> bytes);
   std::shared_ptr<const std::string> read_disk(const Key128& key);
   Result<Found> make_once(const Key128& key, const Make& make);
+  void keep(const Key128& key, std::shared_ptr<const std::string> bytes, KeyLock held);
   void store(const Key128& key, const std::string& bytes);
+  void finish_storing();
   void note(Diagnostic diagnostic);
 
   CacheOptions options_;
@@ -88,6 +97,7 @@ class KernelCache {
   int64_t disk_bytes_ = -1;  ///< an estimate; -1: not looked yet
   CacheCounts counts_;
   std::vector<Diagnostic> notices_;
+  std::vector<std::thread> storing_;
 };
 
 }  // namespace tilewright::cache

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -140,6 +141,53 @@ tw_scalar to_scalar(const ir::ScalarArgument& scalar, const ir::ConstantAttribut
   return out;
 }
 
+/// Refuses arrays that this machine's memory cannot hold, before any is made.
+class MemoryNeed {
+ public:
+  void add(const std::string& name, DType dtype, const std::vector<int64_t>& shape) {
+    double bytes_needed = bytes(dtype);
+    for (const int64_t extent : shape) bytes_needed *= static_cast<double>(extent);
+    total_ += bytes_needed;
+    if (bytes_needed <= largest_) return;
+    largest_ = bytes_needed;
+    largest_argument_ = fmt::format("{} is {}, {}", name, to_string(dtype, shape), in_gib(bytes_needed));
+  }
+  Status check() const {
+    const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    if (total_ <= memory) return {};
+    return fail(DiagnosticCode::E1411,
+                fmt::format("the arguments need {} of memory ({}); this machine has {}", in_gib(total_),
+                            largest_argument_, in_gib(memory)),
+                "give smaller sizes with --dim");
+  }
+
+ private:
+  static std::string in_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1 << 30)); }
+
+  double total_ = 0;
+  double largest_ = 0;
+  std::string largest_argument_;
+};
+
+/// Every argument's shape, in order; refused when one is not known or all together do not fit.
+Result<std::vector<std::vector<int64_t>>> argument_shapes(const ir::Kernel& kernel, const Dimensions& dims) {
+  std::vector<std::vector<int64_t>> out;
+  MemoryNeed need;
+  for (const ir::TensorArgument& tensor : kernel.tensors) {
+    if (tensor.direction == ir::Direction::Workspace) continue;
+    const std::string& name = tensor.buffer->name;
+    const auto shape = extents(kernel, tensor, dims);
+    if (!shape) {
+      return fail(DiagnosticCode::E1801, fmt::format("dimension {} (of argument {}) has no size", shape.error(), name),
+                  fmt::format("give --dim {}=…, a file with --in, or an `example` line in the kernel", shape.error()));
+    }
+    need.add(name, tensor.buffer->type.dtype, *shape);
+    out.push_back(*shape);
+  }
+  if (Status fits = need.check(); !fits) return std::unexpected(fits.error());
+  return out;
+}
+
 }  // namespace
 
 Diagnostic to_diagnostic(const runtime::Failure& failure) {
@@ -168,26 +216,24 @@ Result<Dimensions> resolve_dimensions(const ir::Kernel& kernel, const ArrayOptio
 Result<Arrays> make_arrays(const ir::Kernel& kernel, const ArrayOptions& options) {
   auto dims = resolve_dimensions(kernel, options);
   if (!dims) return std::unexpected(dims.error());
+  const auto shapes = argument_shapes(kernel, *dims);
+  if (!shapes) return std::unexpected(shapes.error());
   Arrays out;
   for (const ir::TensorArgument& tensor : kernel.tensors) {
     if (tensor.direction == ir::Direction::Workspace) continue;
     const std::string& name = tensor.buffer->name;
-    const auto shape = extents(kernel, tensor, *dims);
-    if (!shape) {
-      return fail(DiagnosticCode::E1801, fmt::format("dimension {} (of argument {}) has no size", shape.error(), name),
-                  fmt::format("give --dim {}=…, a file with --in, or an `example` line in the kernel", shape.error()));
-    }
+    const std::vector<int64_t>& shape = (*shapes)[out.tensors.size()];
     const auto given = options.given.find(name);
     if (given != options.given.end()) {
-      if (given->second.shape != *shape) {
+      if (given->second.shape != shape) {
         return fail(DiagnosticCode::E1802,
                     fmt::format("argument {} is {}, the kernel needs [{}]", name,
-                                to_string(given->second.dtype, given->second.shape), fmt::join(*shape, ", ")),
+                                to_string(given->second.dtype, given->second.shape), fmt::join(shape, ", ")),
                     "all arguments and --dim must agree");
       }
       out.tensors.push_back(given->second);
     } else {
-      out.tensors.push_back(zeros(tensor.buffer->type.dtype, *shape));
+      out.tensors.push_back(zeros(tensor.buffer->type.dtype, shape));
       if (tensor.direction != ir::Direction::Out)
         fill_random(out.tensors.back(), stream_of(options.seed, name), options.data);
     }

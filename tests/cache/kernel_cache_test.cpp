@@ -106,6 +106,21 @@ TEST(KernelCache, FindsWhatItMade) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
+TEST(KernelCache, StoresBehindTheCaller) {
+  const TemporaryFolder folder;
+  {
+    KernelCache cache({.folder = folder.cache(), .stores_behind = true});
+    for (uint64_t i = 0; i < 8; ++i)
+      ASSERT_TRUE(cache.get_or_make(key(i), [&] { return Result<std::string>(payload(i)); }));
+  }
+  KernelCache later({.folder = folder.cache()});
+  for (uint64_t i = 0; i < 8; ++i) {
+    const auto bytes = later.find(key(i));
+    ASSERT_TRUE(bytes);
+    EXPECT_EQ(*bytes, payload(i));
+  }
+}
+
 TEST(KernelCache, AFailureIsNotRemembered) {
   const TemporaryFolder folder;
   KernelCache cache({.folder = folder.cache()});

@@ -204,17 +204,20 @@ Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::
                                        driver::Arrays& arrays, double& ms, std::string& printed) {
   auto cpu = options.kernel.cpu();
   if (!cpu) return std::unexpected(cpu.error());
-  cache::KernelCache cache;
+  cache::KernelCache cache({.stores_behind = true});
   // Why something was chosen is known only while it is compiled.
   auto compilation = driver::compile(program.kernel, {.cpu = *cpu, .cache = options.explain ? nullptr : &cache});
-  for (const Diagnostic& notice : cache.notices()) fmt::print(stderr, "{}", render(notice));
-  if (!compilation) return compilation;
+  const auto say_notices = [&] {
+    for (const Diagnostic& notice : cache.notices()) fmt::print(stderr, "{}", render(notice));
+  };
+  if (!compilation) return say_notices(), compilation;
   Printer printer;
   const auto device =
       runtime::open_cpu({.threads = options.threads, .print = Printer::take, .print_context = &printer});
   auto loaded = driver::LoadedKernel::load(*device, compilation->artefact);
   if (!loaded) return std::unexpected(loaded.error());
   const Status ran = timed(ms, [&] { return loaded->run(program.kernel, arrays); });
+  say_notices();  // after the call: until then the entry may be on its way to the disk
   printed = std::move(printer.lines);
   if (!ran) return std::unexpected(ran.error());
   return compilation;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/independence.h"
+#include "measure/memory.h"
 
 namespace tilewright::tools {
 namespace {
@@ -110,6 +111,12 @@ json to_json(const driver::OutputCheck& o) {
           {"worst_error", o.worst_error}, {"worst_ratio", o.worst_ratio}, {"first_mismatch", o.first_mismatch}};
 }
 
+/// Of this process so far, in MiB.
+double peak_mb() {
+  const auto memory = measure::read_process_memory();
+  return memory ? static_cast<double>(memory->peak_resident) / (1 << 20) : 0;
+}
+
 }  // namespace
 
 bool RunReport::passed() const {
@@ -146,6 +153,14 @@ void print_json(const RunReport& report) {
               {"target", report.compilation.artefact.recipe.target},
               {"from_cache", report.compilation.is_from_cache},
               {"compile_ms", t.total_ms()},
+              {"phases",
+               {{"plan_ms", t.plan_ms},
+                {"open_module_ms", t.open_module_ms},
+                {"lower_ms", t.lower_ms},
+                {"optimise_ms", t.optimise_ms},
+                {"emit_ms", t.emit_ms},
+                {"cache_ms", t.cache_ms}}},
+              {"peak_mb", peak_mb()},
               {"first_call_ms", report.run_ms},
               {"passed", report.passed()}};
   for (const lang::ParamInfo& p : report.program.info.params) out["parameters"][p.name] = lang::to_string(p.value);
