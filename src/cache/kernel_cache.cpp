@@ -74,7 +74,7 @@ void KernelCache::keep(const Key128& key, std::shared_ptr<const std::string> byt
   store(key, *bytes);
 }
 
-void KernelCache::finish_storing() {
+void KernelCache::finish_storing() const {
   std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
@@ -158,7 +158,7 @@ CacheCounts KernelCache::counts() const {
   return counts_;
 }
 
-std::vector<Diagnostic> KernelCache::notices() {
+std::vector<Diagnostic> KernelCache::notices() const {
   finish_storing();
   const std::lock_guard lock(mutex_);
   return notices_;

@@ -64,7 +64,7 @@ class KernelCache {
   const Folder* folder() const { return folder_ ? &*folder_ : nullptr; }
   CacheCounts counts() const;
   /// Why the disk is not used or an entry was set aside; each thing once.
-  std::vector<Diagnostic> notices();
+  std::vector<Diagnostic> notices() const;
 
  private:
   struct Pending {
@@ -82,7 +82,7 @@ class KernelCache {
   Result<Found> make_once(const Key128& key, const Make& make);
   void keep(const Key128& key, std::shared_ptr<const std::string> bytes, KeyLock held);
   void store(const Key128& key, const std::string& bytes);
-  void finish_storing();
+  void finish_storing() const;
   void note(Diagnostic diagnostic);
 
   CacheOptions options_;
@@ -97,7 +97,7 @@ class KernelCache {
   int64_t disk_bytes_ = -1;  ///< an estimate; -1: not looked yet
   CacheCounts counts_;
   std::vector<Diagnostic> notices_;
-  std::vector<std::thread> storing_;
+  mutable std::vector<std::thread> storing_;
 };
 
 }  // namespace tilewright::cache
