@@ -14,5 +14,5 @@ for source in tests/fuzz/language_fuzz.cpp src/lang/*.cpp src/ir/*.cpp src/base/
   objects+=("$object")
 done
 "$clang" -fsanitize=fuzzer,address,undefined "${objects[@]}" -lfmt -lxxhash -o build/fuzz/language_fuzz
-exec build/fuzz/language_fuzz -max_total_time="$seconds" -max_len=20000 -timeout=20 -print_final_stats=1 \
+exec build/fuzz/language_fuzz -max_total_time="$seconds" -max_len=20000 -timeout=120 -print_final_stats=1 \
   -dict=tests/fuzz/language.dict build/fuzz/language tests/fuzz/corpus/language kernels examples tests/lang/errors
