@@ -12,8 +12,8 @@ ir::thread::Program HopperForm::emit() {
   check();
   choose_roles();
   find_rings();
-  hands_blocks_ = has_chain();
-  l_.has_counter_ = hands_blocks_ && blocks_differ() && l_.tile_.body->ops.size() == 1;
+  hands_blocks_ = has_chain() && blocks_differ() && l_.tile_.body->ops.size() == 1;
+  l_.has_counter_ = hands_blocks_;
   l_.declare_parameters();
   layouts();
   find_unrounded();
@@ -83,23 +83,25 @@ void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
     });
     return;
   }
-  const std::vector<Reg> slot = b_.regs(4, Scalar::B32);  // indices, then whether there is a block
-  const std::vector<Operand> block(slot.begin(), slot.begin() + static_cast<std::ptrdiff_t>(n.size()));
+  const Reg t = b_.copy_of(first);
+  const auto drawn_block = [&] {
+    l_.index_.push();
+    one(block_of(t, n));
+    l_.index_.pop();
+  };
   if (role == Role::Consumer) {
     b_.loop([&] {
-      take_block(slot);
-      b_.break_if(b_.compare(Compare::Eq, Scalar::S32, slot[3], 0));
-      one(block);
+      take_number(t);
+      b_.break_if(b_.compare(Compare::Ge, Scalar::S32, t, total));
+      drawn_block();
     });
     return;
   }
-  const Operand counter = l_.has_counter_ ? Operand(b_.load_param(l_.counter_param_)) : Operand(0);
-  const Reg t = b_.copy_of(first);
+  const Operand counter = b_.load_param(l_.counter_param_);
   b_.loop([&] {
-    hand_block(slot, t, total, n);
-    b_.break_if(b_.compare(Compare::Eq, Scalar::S32, slot[3], 0));
-    one(block);
-    if (!l_.has_counter_) return b_.assign(t, b_.add(Scalar::U32, t, step));
+    hand_number(t);
+    b_.break_if(b_.compare(Compare::Ge, Scalar::S32, t, total));
+    drawn_block();
     const Reg drawn = b_.reg(Width::W32);
     b_.emit(Op::Atomic, {drawn}, {counter, b_.in_register(1)}, {0, static_cast<int>(ir::thread::Space::Global), 0})
         .type = Scalar::U32;
@@ -107,27 +109,17 @@ void HopperForm::for_blocks(Role role, const std::function<void()>& body) {
   });
 }
 
-void HopperForm::hand_block(const std::vector<Reg>& slot, Reg t, Operand total, const std::vector<Operand>& n) {
-  const Operand is_block = b_.compare(Compare::Lt, Scalar::S32, t, total);
-  for (Reg r : slot) b_.assign(r, 0);
-  b_.if_then(is_block, [&] {
-    l_.index_.push();
-    const std::vector<Operand> block = block_of(t, n);
-    for (size_t i = 0; i < block.size(); ++i) b_.assign(slot[i], block[i]);
-    b_.assign(slot[3], 1);
-    l_.index_.pop();
-  });
+void HopperForm::hand_number(Reg t) {
   b_.emit(Op::MbarrierWait, {},
           {b_.in_register(empty(handed_)), b_.in_register(b_.bit_xor(Scalar::B32, handed_.phase, 1))});
-  b_.store(Scalar::B32, b_.in_register(stage_address(handed_)), std::vector<Operand>(slot.begin(), slot.end()),
-           {ir::thread::Space::Shared});
+  b_.store(Scalar::B32, b_.in_register(stage_address(handed_)), std::vector<Operand>{t}, {ir::thread::Space::Shared});
   b_.emit(Op::MbarrierArrive, {}, {b_.in_register(full(handed_))});
   advance(handed_);
 }
 
-void HopperForm::take_block(const std::vector<Reg>& slot) {
+void HopperForm::take_number(Reg t) {
   wait(handed_);
-  b_.load_into(slot, Scalar::B32, b_.in_register(stage_address(handed_)), {ir::thread::Space::Shared});
+  b_.load_into(std::vector<Reg>{t}, Scalar::B32, b_.in_register(stage_address(handed_)), {ir::thread::Space::Shared});
   b_.emit(Op::SyncWarp);
   release(handed_, handed_.stage);
   advance(handed_);
@@ -327,9 +319,6 @@ void HopperForm::consume(const ir::Region& region) {
       auto chain = op->kind == OpKind::Pipelined ? chain_of(*op) : std::nullopt;
       l_.begin_separate_sums(l_.separable_sums(*op));
       if (chain) {
-        for (Ring& r : rings_)
-          if (r.home == &region && r.last_use == op && !is_used_by(r, *chain->second)) chain->outer.push_back(&r);
-        released_early_.insert(chain->outer.begin(), chain->outer.end());
         chained_loop(*op, *chain);
       } else
         loop(*op, [&] { consume(*op->regions[0]); });
@@ -346,7 +335,7 @@ void HopperForm::consume(const ir::Region& region) {
       l_.op(*op);
     }
     for (Ring& r : rings_)
-      if (r.home == &region && r.last_use == op && !released_early_.contains(&r)) leave(r);
+      if (r.home == &region && r.last_use == op) leave(r);
   }
 }
 

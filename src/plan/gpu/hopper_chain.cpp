@@ -119,47 +119,41 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
     l_.index_.bind(variable, {i, 0});
     l_.define(variable, i.is_constant ? i : b_.convert(Scalar::S64, Scalar::S32, i));
   };
-  b_.if_then(
-      b_.compare(Compare::Gt, Scalar::S32, count, 0),
-      [&] {
-        l_.index_.push();
-        bind(0);
-        wait(*c.k);
-        product(*c.first, body);
-        finish_products();
-        leave(*c.k);
-        emit_all(c.early);
-        emit_all(c.late);
-        pack_operand(c.second->as<ir::GemmAttributes>());
-        l_.index_.pop();
-        b_.for_range(1, count, 1, [&](Reg i) {
-          l_.index_.push();
-          bind(i);
-          wait(*c.k);
-          take_turn();
-          product(*c.first, body);
-          wait(*c.v);
-          product(*c.second, body, true);
-          pass_turn();
-          b_.emit(Op::WgmmaWait, {}, {}, {1});
-          leave(*c.k);
-          emit_all(c.early);
-          if (groups_ < 3) pin(c.early);  // three warpgroups fill the gaps as it is
-          finish_products();
-          leave(*c.v);
-          emit_all(c.late);
-          pack_operand(c.second->as<ir::GemmAttributes>());
-          l_.index_.pop();
-        });
-        for (Ring* r : c.outer) leave(*r);
-        wait(*c.v);
-        product(*c.second, body, true);
-        finish_products();
-        leave(*c.v);
-      },
-      [&] {
-        for (Ring* r : c.outer) leave(*r);
-      });
+  b_.if_then(b_.compare(Compare::Gt, Scalar::S32, count, 0), [&] {
+    l_.index_.push();
+    bind(0);
+    wait(*c.k);
+    product(*c.first, body);
+    finish_products();
+    leave(*c.k);
+    emit_all(c.early);
+    emit_all(c.late);
+    pack_operand(c.second->as<ir::GemmAttributes>());
+    l_.index_.pop();
+    b_.for_range(1, count, 1, [&](Reg i) {
+      l_.index_.push();
+      bind(i);
+      wait(*c.k);
+      take_turn();
+      product(*c.first, body);
+      wait(*c.v);
+      product(*c.second, body, true);
+      pass_turn();
+      b_.emit(Op::WgmmaWait, {}, {}, {1});
+      leave(*c.k);
+      emit_all(c.early);
+      if (groups_ < 3) pin(c.early);  // three warpgroups fill the gaps as it is
+      finish_products();
+      leave(*c.v);
+      emit_all(c.late);
+      pack_operand(c.second->as<ir::GemmAttributes>());
+      l_.index_.pop();
+    });
+    wait(*c.v);
+    product(*c.second, body, true);
+    finish_products();
+    leave(*c.v);
+  });
 }
 
 // Assemblers move arithmetic below a wait it does not depend on, out of the shadow of the products. A store that never

@@ -104,8 +104,8 @@ class HopperForm {
   enum class Role : uint8_t { Producer, Consumer };
   void for_blocks(Role role, const std::function<void()>& body);
   std::vector<Operand> block_of(Operand t, const std::vector<Operand>& n);
-  void hand_block(const std::vector<Reg>& slot, Reg t, Operand total, const std::vector<Operand>& n);
-  void take_block(const std::vector<Reg>& slot);
+  void hand_number(Reg t);
+  void take_number(Reg t);
   Operand others_in_cache();
   bool blocks_differ() const;
   std::vector<Ring> all_rings() const {
@@ -138,9 +138,6 @@ class HopperForm {
     release(r, r.stage);
     advance(r);
   }
-  static bool is_used_by(const Ring& r, const ir::Op& product) {
-    return std::any_of(r.tiles.begin(), r.tiles.end(), [&](const Staged& t) { return uses(product, t.buffer); });
-  }
   void finish_products() { b_.emit(ir::thread::Op::WgmmaWait, {}, {}, {0}); }
 
   /// A loop of nothing but accumulating products into tiles the loop does not otherwise touch: the wait for a step's
@@ -160,7 +157,6 @@ class HopperForm {
   struct Chain {
     const ir::Op *first = nullptr, *second = nullptr;
     Ring *k = nullptr, *v = nullptr;
-    std::vector<Ring*> outer;                ///< operands of the first product from outside the loop
     std::vector<const ir::Op*> early, late;  ///< what does not touch the second product's registers, and what does
   };
 
@@ -194,9 +190,8 @@ class HopperForm {
   std::vector<const ir::Op*> gemms_;
   std::vector<Ring> rings_;
   int scratch_ = 0;  ///< a word of shared memory nobody reads
-  Ring handed_;      ///< the next block, from the producer to the consumers
+  Ring handed_;      ///< the number of the next block, from the producer to the consumers
   bool hands_blocks_ = false;
-  std::unordered_set<const Ring*> released_early_;
   int64_t rows_ = 0;
   int groups_ = 1;
   bool reallocates_ = false;
