@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -46,7 +47,7 @@ std::string source(const Golden& g) {
 
 bool updates() {
   const auto& arguments = testing::internal::GetArgvs();
-  return std::ranges::find(arguments, "--update-golden") != arguments.end();
+  return std::getenv("TW_UPDATE_GOLDEN") || std::ranges::find(arguments, "--update-golden") != arguments.end();
 }
 
 void compare(const std::string& name, const std::string& text) {
