@@ -5,6 +5,7 @@ foreach(room base layout ir lang target interp analysis transform runtime runtim
   tw_room_test(${room} LINKS tw_${id})
 endforeach()
 tw_room_test(adapters/rival LINKS tw_adapters_rival tw_bench_oracle)
+tw_room_test(adapters/tile LINKS tw_adapters_tile)
 tw_room_test(codegen/cuda LINKS tw_codegen_cuda tw_plan_gpu tw_interp tw_lang tw_runtime)
 tw_room_test(plan/cpu LINKS tw_plan_cpu tw_lang)
 tw_room_test(plan/gpu LINKS tw_plan_gpu tw_interp tw_lang tw_runtime)

@@ -41,8 +41,8 @@ tw_room(bench/suite DEPENDS bench bench/record bench/oracle measure LINKS nlohma
 tw_room(dispatch DEPENDS driver tune)
 tw_room(adapters/rival DEPENDS base candidate LINKS ${CMAKE_DL_LIBS} nlohmann_json::nlohmann_json)
 tw_room(adapters DEPENDS candidate driver LINKS nlohmann_json::nlohmann_json)
-tw_room(adapters/tile DEPENDS candidate driver cache kernels bench/oracle LINKS nlohmann_json::nlohmann_json)
+tw_room(adapters/tile DEPENDS candidate codegen driver cache kernels bench/oracle LINKS nlohmann_json::nlohmann_json)
 tw_room(models DEPENDS base candidate adapters/rival bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
 tw_room(tools DEPENDS cache bench bench/suite bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate adapters/rival models measure runtime base
         LINKS CLI11::CLI11)
-tw_room(tools/compiler COMPILER DEPENDS tools aot fuzz kernels adapters adapters/tile models driver dispatch LINKS CLI11::CLI11)
+tw_room(tools/compiler COMPILER DEPENDS tools cache measure aot fuzz kernels adapters adapters/tile models driver dispatch LINKS CLI11::CLI11)

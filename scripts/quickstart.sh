@@ -18,4 +18,8 @@ echo "== its life, measured: a tiled GEMM and an attention kernel"
 "$tilewright" bench tile:kernels/attention.tile:attention --op attn:b1hq4hkv4sq512sk512d64:bshd:causal-br --budget quick --out out/quickstart-attention
 
 echo
+echo "== the same kernel where a model calls it: model_ms is the whole model with the operator swapped"
+"$tilewright" bench tile:kernels/attention.tile:attention --op attn:b1hq4hkv2sq128sk128d16:bshd:causal-br --model tiny --budget quick --out out/quickstart-model
+
+echo
 for table in out/quickstart-*/*/table.csv; do echo "$table"; cat "$table"; done

@@ -36,9 +36,9 @@ def attribute(name, value):
     return field(1, name) + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
-def node(op, inputs, outputs, **attributes):
+def node(op, inputs, outputs, domain="", **attributes):
     body = b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op)
-    return body + b"".join(field(5, attribute(k, v)) for k, v in attributes.items())
+    return body + b"".join(field(5, attribute(k, v)) for k, v in attributes.items()) + (field(7, domain) if domain else b"")
 
 
 def value_info(name, code, shape):
@@ -53,7 +53,8 @@ def constant(name, code, shape, raw):
 def model(nodes, inputs, outputs, constants, opset):
     graph = b"".join(field(1, n) for n in nodes) + field(2, "kernel") + b"".join(field(5, c) for c in constants)
     graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
-    return field(1, 9) + field(7, graph) + field(8, field(1, "") + field(2, opset))
+    own = field(8, field(1, "com.microsoft") + field(2, 1))
+    return field(1, 9) + field(7, graph) + field(8, field(1, "") + field(2, opset)) + own
 
 
 class Graph:
@@ -62,10 +63,10 @@ class Graph:
     def __init__(self, code, np_type):
         self.code, self.np_type, self.nodes, self.constants, self.count = code, np_type, [], [], 0
 
-    def add(self, op, *inputs, **attributes):
+    def add(self, op, *inputs, domain="", **attributes):
         self.count += 1
         name = "t%d" % self.count
-        self.nodes.append(node(op, inputs, [name], **attributes))
+        self.nodes.append(node(op, inputs, [name], domain, **attributes))
         return name
 
     def scalar(self, value):
@@ -118,6 +119,25 @@ def build_gemm(g, c, a, b, bias=None):
     if "gelu" in epilogue:
         return gelu(g, y, "erf")
     return silu(g, y) if "silu" in epilogue else y
+
+
+def build_fused_attention(g, c, q, k, v):
+    """ONNX Runtime's own MultiHeadAttention, which keeps no score matrix; q, k and v are [batch, length, heads * depth] to it."""
+    shapes = [arg["shape"] for arg in c["args"]]
+    bshd, spec = c["variant"] == "bshd", c["mask"]["spec"]
+    heads, length = (2, 1) if bshd else (1, 2)
+    if c.get("lengths") or shapes[0][heads] != shapes[1][heads]:
+        raise Unsupported("MultiHeadAttention has no lengths and no grouped heads")
+    if spec != "none" and (spec not in ("causal-br", "causal-tl") or shapes[0][length] != shapes[1][length]):
+        raise Unsupported("MultiHeadAttention masks square causal scores only")
+    flat = []
+    for x, shape in zip((q, k, v), shapes):
+        x = x if bshd else g.add("Transpose", x, perm=[0, 2, 1, 3])
+        flat.append(g.add("Reshape", x, g.ints([shape[0], shape[length], shape[heads] * shape[3]])))
+    o = g.add("MultiHeadAttention", *flat, domain="com.microsoft", num_heads=shapes[0][heads], scale=float(c["scale"]),
+              unidirectional=int(spec != "none"))
+    o = g.add("Reshape", o, g.ints([shapes[0][0], shapes[0][length], shapes[0][heads], shapes[2][3]]))
+    return o if bshd else g.add("Transpose", o, perm=[0, 2, 1, 3])
 
 
 def build_attention(g, c, q, k, v):
@@ -196,6 +216,9 @@ class OnnxRuntimeWorker(Worker):
         except ImportError as error:
             raise NotInstalled("%s is not installed" % error.name, "pip install onnxruntime numpy") from None
         self.threads = request["threads"]
+        self.fused = "backend=fused" in (request.get("options") or "")
+        if self.fused:
+            self.name = "onnxruntime-fused"
         return {"version": ort.__version__, "libraries": {"numpy": np.__version__}, "paths": [package_path(ort)]}
 
     def prepare(self, contract):
@@ -206,6 +229,10 @@ class OnnxRuntimeWorker(Worker):
             raise Unsupported("onnxruntime worker does " + contract["op"] + " in one of f32, f64, f16")
         if any(0 in arg["shape"] for arg in contract["args"]):
             raise Unsupported("empty tensors")
+        if self.fused and contract["op"] != "attn":
+            raise Unsupported("backend=fused is for attention; without it the graph is fused as ONNX Runtime decides")
+        if self.fused:
+            build_fused_attention(Graph(1, "float32"), contract, "q", "k", "v")
         self.contract = contract
         return {}
 
@@ -215,7 +242,8 @@ class OnnxRuntimeWorker(Worker):
         g = Graph(code, np_type)
         inputs = [a for a in c["args"] if a["role"] == "in"]
         outputs = [a for a in c["args"] if a["role"] != "in"]
-        last = BUILDERS[c["op"]](g, c, *[a["name"] for a in inputs])
+        build = build_fused_attention if self.fused else BUILDERS[c["op"]]
+        last = build(g, c, *[a["name"] for a in inputs])
         g.nodes.append(node("Identity", [last], [outputs[0]["name"]]))
         blob = model(g.nodes, [value_info(a["name"], code, a["shape"]) for a in inputs],
                      [value_info(a["name"], code, a["shape"]) for a in outputs], g.constants, 18)

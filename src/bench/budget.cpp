@@ -33,6 +33,7 @@ std::optional<Budget> find_budget(std::string_view name) {
     out.warm = rule(500, 3000);
     out.hot = rule(100, 500);
     out.ratio_rounds_limit = 104;
+    out.sustained_rounds = 1;
     return out;
   }
   if (name == "selftest") {
@@ -45,9 +46,21 @@ std::optional<Budget> find_budget(std::string_view name) {
     out.ratio_rounds = 20;
     out.ratio_rounds_limit = 20;
     out.fuzz_shapes = 0;
+    out.sustained_rounds = 0;
     return out;
   }
   return std::nullopt;
+}
+
+double expected_ms(const Budget& b, bool is_reference) {
+  constexpr double kProcess = 150, kCheck = 2500, kRound = 25;
+  const double import_stage = std::max(b.import_processes * kProcess, b.import_min_ms) + 3 * kProcess;
+  const double compile = 2 * b.compile_processes * 2 * kProcess;
+  const double warm = b.warm_processes * (2 * kProcess + std::min(b.warm.timeout_ms, 3 * b.warm.min_total_ms) +
+                                          std::min(b.hot.timeout_ms, 2 * b.hot.min_total_ms));
+  const double whole = kCheck + import_stage + compile + warm + 2 * kProcess;
+  if (is_reference) return whole;
+  return whole + b.sustained_rounds * 1000 + 500 + b.ratio_rounds_limit / 2.0 * kRound;
 }
 
 }  // namespace tilewright::bench

@@ -21,9 +21,13 @@ struct Budget {
   int ratio_rounds = 52;  ///< of the paired comparison with the best rival; more after the pilot
   int ratio_rounds_limit = 400;
   int fuzz_shapes = 25;
+  int sustained_rounds = 3;  ///< of steady and burst; 0: they are not run
 };
 
 /// "quick", "ci" or "full"; "selftest" is the smallest, for toys.
 std::optional<Budget> find_budget(std::string_view name);
+
+/// What the life of one candidate takes, roughly, on an idle machine; a reference skips steady, burst and the pairs.
+double expected_ms(const Budget& budget, bool is_reference);
 
 }  // namespace tilewright::bench

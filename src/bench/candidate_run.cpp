@@ -49,8 +49,8 @@ class CandidateRun {
     const bool accepted = checked->state == State::Measured && checked->detail.value("reference_ok", false);
     const bool may_time = accepted;
     if (may_time) {
-      for (Status (CandidateRun::*stage)() :
-           {&CandidateRun::import_stage, &CandidateRun::compile_and_load, &CandidateRun::warm, &CandidateRun::peak}) {
+      for (Status (CandidateRun::*stage)() : {&CandidateRun::import_stage, &CandidateRun::compile_and_load,
+                                              &CandidateRun::warm, &CandidateRun::sustained, &CandidateRun::peak}) {
         if (auto ok = (this->*stage)(); !ok) return std::unexpected(ok.error());
       }
       if (auto ok = the_rest(); !ok) return std::unexpected(ok.error());
@@ -103,6 +103,7 @@ class CandidateRun {
     cell.detail["is_reference"] = outcome_.is_reference;
     if (!outcome_.version.empty()) cell.detail["version"] = outcome_.version;
     if (!libraries_.empty()) cell.detail["libraries"] = libraries_;
+    if (outcome_.is_reference) cell.detail["tried"] = context_.references.tried;
     return cell;
   }
 
@@ -175,9 +176,9 @@ class CandidateRun {
 
   Status check() {
     if (take_recorded({Stage::Check})) return {};
-    begin("check", 3000);
+    begin("check", 2500);
     StageRequest r = request(StageKind::Check);
-    for (const std::string& reference : context_.references) {
+    for (const std::string& reference : context_.references.chosen) {
       if (reference != spelling_) r.references.push_back(reference);
     }
     auto folder = work_folder();
@@ -206,7 +207,7 @@ class CandidateRun {
 
   Status import_stage() {
     if (take_recorded({Stage::Import, Stage::Install})) return {};
-    begin("import", budget().import_processes * 300.0);
+    begin("import", std::max(budget().import_processes * 150.0, budget().import_min_ms) + 450);
     std::vector<double> ready, floor;
     double spent = 0;
     while (static_cast<int>(ready.size()) < budget().import_processes ||
@@ -274,7 +275,7 @@ class CandidateRun {
 
   Status warm() {
     if (take_recorded({Stage::Warm, Stage::Hot})) return {};
-    begin("warm", budget().warm_processes * (budget().warm.timeout_ms * 0.4 + 700));
+    begin("warm", budget().warm_processes * (300 + 3 * budget().warm.min_total_ms + 2 * budget().hot.min_total_ms));
     auto folder = work_folder();
     if (!folder) return std::unexpected(folder.error());
     std::vector<json> results;
@@ -292,9 +293,25 @@ class CandidateRun {
     return record_all(warm_cells(base(), results, floor));
   }
 
+  /// Steady, burst and the floor of a launch: of the candidate, not of its references.
+  Status sustained() {
+    if (outcome_.is_reference) return {};
+    if (take_recorded({Stage::Host, Stage::LaunchFloor, Stage::Steady, Stage::Burst})) return {};
+    if (budget().sustained_rounds == 0) return record_all(sustained_cells(base(), json::object()));
+    begin("steady and burst", budget().sustained_rounds * 1000.0 + 500);
+    auto folder = work_folder();
+    if (!folder) return std::unexpected(folder.error());
+    StageRequest r = request(StageKind::Sustained);
+    r.cache_dir = folder->path().string();
+    r.rounds = budget().sustained_rounds;
+    auto outcome = context_.runner.run(r);
+    if (!outcome) return record(broken_cell(base(), Stage::Steady, outcome.error()));
+    return record_all(sustained_cells(base(), outcome->result));
+  }
+
   Status peak() {
     if (take_recorded({Stage::Peak})) return {};
-    begin("memory", 700);
+    begin("memory", 300);
     auto folder = work_folder();
     if (!folder) return std::unexpected(folder.error());
     StageRequest r = request(StageKind::Peak);
@@ -349,7 +366,7 @@ class CandidateRun {
       cell.how_to_run = "pip install numpy onnxruntime, or name one with --reference";
       return record(std::move(cell));
     }
-    begin("against the best rival", 4000);
+    begin("against the best rival", budget().ratio_rounds_limit * 12.5);
     auto folder = work_folder();
     if (!folder) return std::unexpected(folder.error());
     StageRequest r = request(StageKind::Pair);

@@ -4,6 +4,7 @@
 #include "bench/harness.h"
 #include "bench/progress.h"
 #include "bench/record/cell_log.h"
+#include "bench/reference_selection.h"
 #include "bench/stage_runner.h"
 
 namespace tilewright::bench {
@@ -15,7 +16,7 @@ struct RunContext {
   Progress& progress;
   std::string environment;
   Roofline roofline;
-  std::vector<std::string> references;  ///< usable ones
+  ReferenceSelection references;  ///< of the present workload
   std::string device_name;
 };
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "bench/candidate_run.h"
 #include "bench/record/cell_log.h"
+#include "bench/reference_selection.h"
 #include "measure/machine.h"
 
 namespace tilewright::bench {
@@ -18,29 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr double kSelectionMs = 6000;
+
 std::string device_name(const BenchOptions& options) {
   return options.device == "cpu" ? measure::cpu_device_name(options.threads) : options.device;
-}
-
-/// References that can be opened here; the others become notes.
-std::vector<std::string> usable_references(const BenchOptions& options, const StageRunner& runner,
-                                           std::vector<std::string>& notes) {
-  std::vector<std::string> out;
-  for (const std::string& spelling : options.references) {
-    StageRequest request;
-    request.kind = StageKind::Import;
-    request.candidate = spelling;
-    request.device = options.device;
-    request.threads = options.threads;
-    request.timeout_ms = options.timeout_ms;
-    const auto outcome = runner.run(request);
-    if (outcome)
-      out.push_back(spelling);
-    else
-      notes.push_back(fmt::format("reference {} is left out: {}{}{}", spelling, outcome.error().message,
-                                  outcome.error().help.empty() ? "" : " · ", outcome.error().help));
-  }
-  return out;
 }
 
 Result<Roofline> find_roofline(const BenchOptions& options, const StageRunner& runner) {
@@ -63,11 +45,37 @@ std::string record_environment(const BenchOptions& options) {
   return digest;
 }
 
-/// What one candidate on one workload takes, roughly; only the progress line uses it.
-double expected_ms(const BenchOptions& options) {
-  const Budget& b = options.budget;
-  return 3000 + b.import_processes * 300 + 2.0 * b.compile_processes * 300 +
-         b.warm_processes * (b.warm.timeout_ms * 0.4 + 700) + 4000;
+bool takes_part(const BenchOptions& options, const std::string& candidate, const Workload& workload) {
+  return !options.is_wanted || options.is_wanted(candidate, workload);
+}
+
+/// How many candidates and references will run their whole life: only the progress line asks.
+double planned_ms(const BenchOptions& options) {
+  double total = 1500;
+  for (const Workload& workload : options.workloads) {
+    if (!options.references.empty()) total += kSelectionMs;
+    const double references = std::min<double>(2, static_cast<double>(options.references.size()));
+    total += references * expected_ms(options.budget, true);
+    for (const std::string& candidate : options.candidates) {
+      if (takes_part(options, candidate, workload)) total += expected_ms(options.budget, false);
+    }
+  }
+  return total;
+}
+
+/// The references of this workload; why there are fewer than were named goes into the notes.
+Result<ReferenceSelection> choose_references(const BenchOptions& options, const StageRunner& runner,
+                                             const Workload& workload, BenchReport& report) {
+  auto folder = PrivateFolder::create(options.out, "work");
+  if (!folder) return std::unexpected(folder.error());
+  auto selection = try_references(options, runner, workload, folder->path().string());
+  if (!selection) {
+    report.notes.push_back(fmt::format("no reference for {}: {}", workload_key(workload), selection.error().message));
+    return ReferenceSelection{};
+  }
+  if (!selection->text.empty())
+    report.notes.push_back(fmt::format("references tried on {}: {}", workload_key(workload), selection->text));
+  return selection;
 }
 
 /// Fastest measured reference on the same subject: what the candidate has to beat.
@@ -109,25 +117,28 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   }
   BenchReport report;
   report.out = options.out;
-  const size_t pairs = options.workloads.size() * (options.candidates.size() + options.references.size());
-  Progress progress(options.show_progress, expected_ms(options) * static_cast<double>(pairs));
+  Progress progress(options.show_progress, planned_ms(options));
   const StageRunner runner(options.executable, std::chrono::milliseconds(options.timeout_ms), [&] { progress.tick(); });
   const std::string environment = record_environment(options);
-  const std::vector<std::string> references = usable_references(options, runner, report.notes);
+  progress.begin("ceilings of this machine", 1500);
   auto roofline = find_roofline(options, runner);
   if (!roofline) return std::unexpected(roofline.error());
   report.roofline = *roofline;
 
-  RunContext context{options, *log, runner, progress, environment, report.roofline, references, device_name(options)};
+  RunContext context{options, *log, runner, progress, environment, report.roofline, {}, device_name(options)};
   for (const Workload& workload : options.workloads) {
     std::vector<Outcome> rivals, judged;
-    for (const std::string& spelling : references) {
-      if (std::ranges::find(options.candidates, spelling) != options.candidates.end()) continue;
+    if (!options.references.empty()) progress.begin("references on " + workload_key(workload), kSelectionMs);
+    auto selection = choose_references(options, runner, workload, report);
+    if (!selection) return std::unexpected(selection.error());
+    context.references = *selection;
+    for (const std::string& spelling : selection->chosen) {
       auto outcome = run_candidate(context, workload, spelling, true);
       if (!outcome) return std::unexpected(outcome.error());
       rivals.push_back(std::move(*outcome));
     }
     for (const std::string& spelling : options.candidates) {
+      if (!takes_part(options, spelling, workload)) continue;
       auto outcome = run_candidate(context, workload, spelling, false);
       if (!outcome) return std::unexpected(outcome.error());
       const Outcome* best = best_reference(rivals, outcome->subject, spelling);

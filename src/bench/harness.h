@@ -23,8 +23,10 @@ struct BenchOptions {
   std::vector<std::string> command;     ///< goes into every cell
   std::vector<std::string> candidates;  ///< spellings
   std::vector<std::string>
-      references;  ///< spellings, in order of preference; those that are not installed are left out
+      references;  ///< spellings; the fastest framework and the fastest library of them are measured
   std::vector<Workload> workloads;
+  /// Whether this candidate takes part in this workload; empty: everyone does.
+  std::function<bool(const std::string&, const Workload&)> is_wanted;
   std::string device = "cpu";
   int threads = 1;
   std::string config = "{}";
@@ -56,7 +58,7 @@ struct Outcome {
 struct BenchReport {
   std::vector<Outcome> outcomes;  ///< by workload, candidates before references
   Roofline roofline;
-  std::vector<std::string> notes;  ///< what the user should know: noise, missing references
+  std::vector<std::string> notes;  ///< what the user should know: noise, references tried
   std::filesystem::path out;
 };
 

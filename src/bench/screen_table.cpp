@@ -112,6 +112,19 @@ std::string render_time(const Cell* cell) {
   return text;
 }
 
+/// The times that warm_ms is not, each under its own name; nothing when none was measured.
+static std::string render_sustained(const BenchReport& report, bool markdown) {
+  std::vector<Line> lines{{"candidate", "shape", "hot (no flush)", "steady", "burst", "host time", "launch floor"}};
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.is_reference || !outcome.value(Stage::Hot)) continue;
+    Line line{outcome.candidate, outcome.subject.shape};
+    for (Stage stage : {Stage::Hot, Stage::Steady, Stage::Burst, Stage::Host, Stage::LaunchFloor})
+      line.push_back(render_time(outcome.find(stage)));
+    lines.push_back(std::move(line));
+  }
+  return lines.size() == 1 ? "" : "\n" + draw_table(lines, markdown) + "\n";
+}
+
 std::string render_table(const BenchReport& report, bool markdown) {
   std::vector<Subject> subjects;
   std::map<Subject, std::vector<Line>> tables;
@@ -127,6 +140,7 @@ std::string render_table(const BenchReport& report, bool markdown) {
     std::ranges::move(tables[subject], std::back_inserter(lines));
     out += draw_table(lines, markdown) + (markdown ? "\n" : "");
   }
+  out += render_sustained(report, markdown);
   out +=
       fmt::format("ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n",
                   report.roofline.threads, report.roofline.f32_gflops, report.roofline.read_gb_per_s,

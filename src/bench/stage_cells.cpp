@@ -182,6 +182,26 @@ std::vector<Cell> warm_cells(const Cell& base, const std::vector<json>& results,
   return {warm, hot};
 }
 
+std::vector<Cell> sustained_cells(const Cell& base, const json& result) {
+  Cell host = cell_like(base, Stage::Host), least = cell_like(base, Stage::LaunchFloor),
+       steady = cell_like(base, Stage::Steady), burst = cell_like(base, Stage::Burst);
+  host.reason = "a launch on a CPU returns when it is done: all of it is host time";
+  if (result.empty()) {
+    for (Cell* cell : {&least, &steady, &burst}) {
+      cell->reason = "no time in this budget";
+      cell->how_to_run = "--budget quick or more";
+    }
+    return {host, least, steady, burst};
+  }
+  if (result.contains("floor_ms"))
+    set_summary(least, {{result.at("floor_ms").get<double>()}});
+  else
+    least.reason = "not at extents of 1: " + result.value("floor_refused", "");
+  set_summary(steady, {result.at("steady_ms").get<std::vector<double>>()});
+  set_summary(burst, {result.at("burst_ms").get<std::vector<double>>()});
+  return {host, least, steady, burst};
+}
+
 Cell peak_cell(const Cell& base, const json& result) {
   Cell cell = cell_like(base, Stage::Peak);
   set_summary(cell, {{result.at("peak_bytes").get<double>() / (1024.0 * 1024.0)}});

@@ -33,6 +33,9 @@ Cell load_cell(const Cell& base, const std::vector<nlohmann::json>& results, con
 /// output afterwards.
 std::vector<Cell> warm_cells(const Cell& base, const std::vector<nlohmann::json>& results, double floor_ms);
 
+/// host_ms, launch_floor_ms, steady_ms and burst_ms; an empty result: the budget has no time for them.
+std::vector<Cell> sustained_cells(const Cell& base, const nlohmann::json& result);
+
 Cell peak_cell(const Cell& base, const nlohmann::json& result);
 
 /// The paired comparison with the best rival; value = ratio of times, < 1 means the candidate is faster.

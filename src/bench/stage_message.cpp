@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 9> kKinds = {"empty", "import", "check",    "compile", "warm",
-                                                    "peak",  "pair",   "roofline", "contest"};
+constexpr std::array<std::string_view, 10> kKinds = {"empty", "import", "check",    "compile", "warm",
+                                                     "peak",  "pair",   "roofline", "contest", "sustained"};
 
 json rule_json(const measure::StopRule& rule) {
   return {{"min_samples", rule.min_samples},

@@ -17,7 +17,7 @@
 
 namespace tilewright::bench {
 
-enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline, Contest };
+enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline, Contest, Sustained };
 std::string_view name(StageKind kind);
 
 /// One of several that run in turn in one process; it may do another workload than the rest (f16 against f32).
@@ -43,7 +43,7 @@ struct StageRequest {
   uint64_t seed = 1;
   measure::StopRule warm, hot;
   bool check_after = false;  ///< Warm: verify the output of the last launch too
-  int rounds = 52;           ///< of Pair
+  int rounds = 52;           ///< of Pair, Contest and Sustained
   int rounds_limit = 400;
   int fuzz_shapes = 25;               ///< of Check
   int64_t timeout_ms = 120'000;       ///< of one step of a worker

@@ -15,10 +15,11 @@ Result<CandidatePtr> Kinds::make(const std::string& spelling) const {
   std::string prefix = colon == std::string::npos ? "" : spelling.substr(0, colon);
   std::string target = colon == std::string::npos ? spelling : spelling.substr(colon + 1);
   if (!kinds_.contains(prefix)) {
-    prefix = spelling.ends_with(".so")     ? "lib"
-             : spelling.ends_with(".py")   ? "worker"
-             : spelling.ends_with(".tile") ? "tile"
-                                           : "";
+    const auto has = [&](const char* ending) {  // the end of the path: options and a kernel's name may follow
+      const size_t at = spelling.find(ending);
+      return at != std::string::npos && spelling.find('/', at) == std::string::npos;
+    };
+    prefix = has(".tile") ? "tile" : has(".so") ? "lib" : has(".py") ? "worker" : "";
     target = spelling;
   }
   const auto kind = kinds_.find(prefix);

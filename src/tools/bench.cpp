@@ -2,12 +2,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "bench/doctor.h"
 #include "bench/harness.h"
 #include "bench/record/table_csv.h"
+#include "bench/report/page.h"
 #include "bench/screen_table.h"
+#include "bench/text_table.h"
+#include "measure/order_statistics.h"
 #include "models/model_cell.h"
 #include "tools/bench_suite.h"
 #include "tools/command.h"
@@ -30,8 +35,58 @@ struct Options {
   bool json = false;
   bool no_progress = false;
   bool no_references = false;
+  bool unchecked = false;
   SuiteFlags suite;
 };
+
+/// What takes part in what.
+struct Plan {
+  std::vector<std::string> candidates;
+  std::vector<bench::Workload> workloads;
+  std::map<std::string, bench::Workload> own;  ///< candidates that only do the workload they state themselves
+  std::vector<OfferedKernel> without_reference;
+};
+
+bool is_tile(const std::string& spelling) {
+  return spelling.starts_with("tile:") || spelling.find(".tile") != std::string::npos;
+}
+
+Status add_offers(const std::string& spelling, const Session& session, Plan& plan) {
+  auto offers = session.kernels.offers(spelling);
+  if (!offers) return std::unexpected(offers.error());
+  for (OfferedKernel& offer : *offers) {
+    if (!offer.workload) {
+      plan.without_reference.push_back(std::move(offer));
+      continue;
+    }
+    plan.candidates.push_back(offer.spelling);
+    if (std::ranges::find(plan.workloads, *offer.workload) == plan.workloads.end())
+      plan.workloads.push_back(*offer.workload);
+    plan.own.emplace(std::move(offer.spelling), std::move(*offer.workload));
+  }
+  return {};
+}
+
+/// With --op: every candidate on every workload. Without: kernels of ours on what their own `reference` and `example`
+/// lines say, all others on each of those; a plain product when there is no kernel of ours.
+Result<Plan> make_plan(const Options& options, const Session& session) {
+  Plan plan;
+  WorkloadOptions workload = options.workload;
+  const std::vector<std::string>& named = options.candidates.empty() ? session.default_candidates : options.candidates;
+  for (const std::string& spelling : named) {
+    if (workload.keys.empty() && session.kernels.offers && is_tile(spelling)) {
+      if (auto added = add_offers(spelling, session, plan); !added) return std::unexpected(added.error());
+    } else {
+      plan.candidates.push_back(spelling);
+    }
+  }
+  if (!plan.own.empty() || !plan.without_reference.empty()) return plan;
+  if (workload.keys.empty()) workload.keys = {"gemm:512x512x512"};
+  auto workloads = parse_workloads(workload);
+  if (!workloads) return std::unexpected(workloads.error());
+  plan.workloads = std::move(*workloads);
+  return plan;
+}
 
 SuiteRun suite_run(const Options& options) {
   SuiteRun run;
@@ -45,7 +100,7 @@ SuiteRun suite_run(const Options& options) {
   return run;
 }
 
-Result<bench::BenchOptions> bench_options(const Options& options, const Session& session) {
+Result<bench::BenchOptions> bench_options(const Options& options, const Plan& plan, const Session& session) {
   bench::BenchOptions out;
   const auto budget = bench::find_budget(options.budget);
   if (!budget)
@@ -54,21 +109,21 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Session&
   out.budget = *budget;
   out.executable = session.executable;
   out.command = session.command;
-  out.candidates = options.candidates.empty() ? session.default_candidates : options.candidates;
+  out.candidates = plan.candidates;
   out.references = options.references.empty() ? session.default_references : options.references;
   if (options.no_references) out.references.clear();
-  WorkloadOptions workload = options.workload;
-  if (workload.keys.empty()) workload.keys = {"gemm:512x512x512"};
-  auto workloads = parse_workloads(workload);
-  if (!workloads) return std::unexpected(workloads.error());
-  out.workloads = std::move(*workloads);
+  out.workloads = plan.workloads;
+  out.is_wanted = [own = plan.own](const std::string& candidate, const bench::Workload& workload) {
+    const auto found = own.find(candidate);
+    return found == own.end() || found->second == workload;
+  };
   for (const std::string& spelling : out.candidates) {
     if (auto made = session.kinds.make(spelling); !made) return std::unexpected(made.error());
   }
-  out.device = workload.device;
-  out.threads = thread_count(workload);
+  out.device = options.workload.device;
+  out.threads = thread_count(options.workload);
   out.config = options.config;
-  out.seed = workload.seed;
+  out.seed = options.workload.seed;
   out.out = options.out;
   out.resume = options.resume;
   out.show_progress = !options.no_progress;
@@ -104,7 +159,7 @@ ExitCode exit_code_of(const bench::BenchReport& report) {
                    : ExitCode::Ok;
 }
 
-void print_report(const bench::BenchReport& report, const Session& session) {
+void print_report(const bench::BenchReport& report) {
   fmt::print("{}", bench::render_table(report, false));
   for (const bench::Outcome& outcome : report.outcomes) {
     const bench::Cell* check = outcome.find(bench::Stage::Check);
@@ -114,20 +169,87 @@ void print_report(const bench::BenchReport& report, const Session& session) {
   fmt::print("{}", bench::render_not_run(report));
   for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
   fmt::print("records: {}/cells.jsonl · tables: {}/<candidate>/table.csv\n", report.out.string(), report.out.string());
-  fmt::print("report: tilewright report {} --out {}/report.html\n", report.out.string(), report.out.string());
+}
+
+/// The page beside the records; a record that cannot be rendered is no reason to fail a measurement.
+void write_page(const bench::BenchReport& report) {
+  const auto input = report::load_report_input(report.out);
+  const std::string page = (report.out / "report.html").string();
+  if (input && bench::replace_file(page, report::render_html(*input)))
+    fmt::print("report: {}\n", page);
+  else
+    fmt::print("report: tilewright report {}\n", report.out.string());
+}
+
+std::string times_text(const std::vector<double>& samples) {
+  const auto sorted = measure::sorted(samples);
+  std::string out = bench::duration_text(measure::median(sorted));
+  if (const auto ci = measure::median_interval(sorted, 0.95))
+    out += fmt::format(" [{}, {}]", bench::duration_text(ci->low), bench::duration_text(ci->high));
+  return out;
+}
+
+/// Kernels nobody can check: why, how to mend it, and with --unchecked times that go nowhere but the screen.
+Status print_without_reference(const Plan& plan, const Options& options, const Session& session) {
+  for (const OfferedKernel& kernel : plan.without_reference) {
+    fmt::print("{}: not-run (no independent reference): {}\n", kernel.spelling, kernel.why_not);
+    if (!options.unchecked) continue;
+    auto times = session.kernels.time_unchecked(kernel.spelling, thread_count(options.workload), options.workload.seed);
+    if (!times) return std::unexpected(times.error());
+    fmt::print("  *unchecked*  compile {}  warm {}  hot {}  (nobody compared the result; nothing is recorded)\n",
+               bench::duration_text(times->compile_ms), times_text(times->warm_ms), times_text(times->hot_ms));
+  }
+  if (plan.without_reference.empty()) return {};
+  fmt::print(
+      "  to have it checked: a line `reference matmul(A, B)` (or attention, softmax, …) over the kernel's arguments\n"
+      "  and an `example` line, or name the operator with --op{}\n",
+      options.unchecked ? "" : "; --unchecked prints times that nobody checked");
+  return {};
+}
+
+Result<ExitCode> run_one_life(const Options& options, const Session& session) {
+  auto plan = make_plan(options, session);
+  if (!plan) return std::unexpected(plan.error());
+  auto bench_opts = bench_options(options, *plan, session);
+  if (!bench_opts) return std::unexpected(bench_opts.error());
+  if (plan->workloads.empty()) {
+    if (auto printed = print_without_reference(*plan, options, session); !printed)
+      return std::unexpected(printed.error());
+    return ExitCode::Insufficient;
+  }
+  std::vector<std::string> warnings = bench::machine_warnings(bench_opts->threads);
+  auto report = bench::run_bench(*bench_opts);
+  if (!report) return std::unexpected(report.error());
+  report->notes.insert(report->notes.begin(), warnings.begin(), warnings.end());
+  if (!options.markdown_file.empty()) {
+    if (auto ok = bench::replace_file(options.markdown_file, bench::render_table(*report, true)); !ok)
+      return std::unexpected(ok.error());
+  }
+  if (options.json) {
+    fmt::print("{}\n", bench::report_json(*report).dump(2));
+    return exit_code_of(*report);
+  }
+  print_report(*report);
+  if (auto printed = print_without_reference(*plan, options, session); !printed)
+    return std::unexpected(printed.error());
+  write_page(*report);
   fmt::print("reproduce: {}\n", fmt::join(session.command, " "));
+  return exit_code_of(*report);
 }
 
 }  // namespace
 
 Run add_bench(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
-  app.add_option("candidates", options->candidates, "what to judge: lib:./kernel.so, worker:numpy, worker:./mine.py, …")
+  app.add_option("candidates", options->candidates,
+                 "what to judge: kernel.tile, lib:./kernel.so, worker:numpy, worker:./mine.py, …")
       ->type_name("CANDIDATE");
   add_workload_options(app, options->workload);
   app.add_option("--reference", options->references,
                  "what to compare with (default: every reference that is installed); may be repeated")
       ->type_name("CANDIDATE");
+  app.add_flag("--unchecked", options->unchecked,
+               "print times of kernels that have no independent reference, marked *unchecked*; never recorded");
   app.add_flag("--no-reference", options->no_references, "compare with the float64 oracle only");
   app.add_option("--budget", options->budget, "quick (a look), ci, or full (for a decision)")->capture_default_str();
   app.add_option("--config", options->config, "tuning parameters of the candidates, as JSON")->capture_default_str();
@@ -145,6 +267,7 @@ Run add_bench(CLI::App& app, Session& session) {
   add_suite_options(app, options->suite);
   app.footer(
       "Examples:\n"
+      "  tilewright bench kernels/softmax.tile        every kernel of the file on its own example and reference\n"
       "  tilewright bench --suite cpu-gemm --threads 1 --filter 1024\n"
       "  tilewright bench worker:onnxruntime --op gemm:1024x1024x1024\n"
       "  tilewright bench lib:./openblas_gemm.so --op gemm:16x4096x4096:nt --budget full\n"
@@ -153,21 +276,7 @@ Run add_bench(CLI::App& app, Session& session) {
       "Exit codes: 0 measured · 2 bad input · 3 wrong or unfair · 4 invalid measurement · 6 nothing could be measured");
   return [options, &session]() -> Result<ExitCode> {
     if (!options->suite.name.empty()) return run_suite_command(options->suite, suite_run(*options), session);
-    auto bench_opts = bench_options(*options, session);
-    if (!bench_opts) return std::unexpected(bench_opts.error());
-    std::vector<std::string> warnings = bench::machine_warnings(bench_opts->threads);
-    auto report = bench::run_bench(*bench_opts);
-    if (!report) return std::unexpected(report.error());
-    report->notes.insert(report->notes.begin(), warnings.begin(), warnings.end());
-    if (!options->markdown_file.empty()) {
-      if (auto ok = bench::replace_file(options->markdown_file, bench::render_table(*report, true)); !ok)
-        return std::unexpected(ok.error());
-    }
-    if (options->json)
-      fmt::print("{}\n", bench::report_json(*report).dump(2));
-    else
-      print_report(*report, session);
-    return exit_code_of(*report);
+    return run_one_life(*options, session);
   };
 }
 

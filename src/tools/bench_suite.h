@@ -8,7 +8,7 @@ namespace tilewright::tools {
 struct SuiteFlags {
   std::string name;
   std::string filter;
-  int rounds = 30;
+  int rounds = 0;  ///< 0: what is usual for the suite
   double row_limit_s = 20;
 };
 

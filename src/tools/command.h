@@ -10,10 +10,12 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "bench/oracle/workload.h"
 #include "candidate/kinds.h"
 #include "tools/exit_code.h"
 
@@ -21,12 +23,32 @@ namespace tilewright::tools {
 
 enum class Group { Write, Measure, Decide, Hidden };
 
+/// A kernel of a `.tile` file with the workload it states itself.
+struct OfferedKernel {
+  std::string spelling;
+  std::optional<bench::Workload> workload;
+  std::string why_not;  ///< there is none: no reference that can be checked, or no example
+};
+
+/// Times without a check, for the screen only.
+struct UncheckedTimes {
+  double compile_ms = 0;
+  std::vector<double> warm_ms, hot_ms;  ///< with and without a flush of the caches before each launch
+};
+
+/// What only a build with the compiler can do; both empty without it.
+struct KernelServices {
+  std::function<Result<std::vector<OfferedKernel>>(const std::string& spelling)> offers;
+  std::function<Result<UncheckedTimes>(const std::string& spelling, int threads, uint64_t seed)> time_unchecked;
+};
+
 /// What every subcommand shares: how the process was started and which kinds of candidates it can open.
 struct Session {
-  std::string executable;                       ///< absolute path of this binary; stages run in children of it
-  std::vector<std::string> command;             ///< argv, as it is written into records
-  candidate::WorkerOptions workers;             ///< where ready workers are and what runs them
-  candidate::Kinds kinds;                       ///< "lib", "worker", and our own kernels when built with the compiler
+  std::string executable;            ///< absolute path of this binary; stages run in children of it
+  std::vector<std::string> command;  ///< argv, as it is written into records
+  candidate::WorkerOptions workers;  ///< where ready workers are and what runs them
+  candidate::Kinds kinds;            ///< "lib", "worker", and our own kernels when built with the compiler
+  KernelServices kernels;
   std::vector<std::string> default_candidates;  ///< of a bench without arguments
   std::vector<std::string> default_references;  ///< rivals tried when none are named
 };

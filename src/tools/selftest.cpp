@@ -8,6 +8,7 @@
 
 #include "bench/cheat_selftest.h"
 #include "bench/oracle/mutant_selftest.h"
+#include "bench/overhead_selftest.h"
 #include "tools/command.h"
 
 namespace tilewright::tools {
@@ -16,6 +17,7 @@ namespace {
 struct Options {
   bool mutants = false;
   bool cheats = false;
+  bool overhead = false;
   bool json = false;
   uint64_t seed = 1;
   std::string data = "normal";
@@ -92,6 +94,30 @@ Result<ExitCode> run_cheats(const Options& options, const Session& session) {
   return result->passed() ? ExitCode::Ok : ExitCode::Insufficient;
 }
 
+Result<ExitCode> run_overhead(const Options& options) {
+  auto result = bench::run_overhead_selftest();
+  if (!result) return std::unexpected(result.error());
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"kernel_us", result->kernel_us},
+                                      {"sampled_us", result->sampled_us},
+                                      {"batch_us", result->batch_us},
+                                      {"overhead_percent", result->own_percent},
+                                      {"loop_percent", result->wall_percent},
+                                      {"limit_percent", result->limit_percent},
+                                      {"samples", result->samples},
+                                      {"passed", result->passed()}}
+                           .dump(2));
+  } else {
+    fmt::print(
+        "a kernel of {:g} µs: {:.3f} µs as sampled ({} samples), {:.3f} µs in a batch: the harness adds {:.2f} % "
+        "(limit "
+        "{:g} %)\nbetween two samples the loop spends {:.1f} % of the kernel, which no sample contains\n{}\n",
+        result->kernel_us, result->sampled_us, result->samples, result->batch_us, result->own_percent,
+        result->limit_percent, result->wall_percent, result->passed() ? "passed" : "FAILED");
+  }
+  return result->passed() ? ExitCode::Ok : ExitCode::InvalidMeasurement;
+}
+
 }  // namespace
 
 Run add_selftest(CLI::App& app, Session& session) {
@@ -101,16 +127,19 @@ Run add_selftest(CLI::App& app, Session& session) {
                  "10 wrong kernels must be rejected, 16 right ones accepted (exit 6 otherwise)");
   what->add_flag("--cheats", options->cheats,
                  "13 kernels that only look fast must be caught, their honest twin accepted");
+  what->add_flag("--overhead", options->overhead, "what sampling adds to a kernel of 10 µs (exit 4 above 5 %)");
   what->require_option(1);
   app.add_option("--seed", options->seed, "of the data")->capture_default_str();
   app.add_option("--data", options->data, "distribution; on zeros or integers the oracle goes blind, as it says")
       ->capture_default_str();
   app.add_flag("--json", options->json, "machine-readable");
   app.footer(
-      "Examples:\n  tilewright selftest --mutants\n  tilewright selftest --cheats\n  tilewright selftest --mutants "
+      "Examples:\n  tilewright selftest --mutants\n  tilewright selftest --cheats\n  tilewright selftest --overhead\n  "
+      "tilewright selftest --mutants "
       "--seed 7 --json\n"
       "  tilewright selftest --mutants --data zeros   # exits with 6");
   return [options, &session]() -> Result<ExitCode> {
+    if (options->overhead) return run_overhead(*options);
     return options->cheats ? run_cheats(*options, session) : run_mutants(*options);
   };
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "adapters/rival/blas.h"
+#include "adapters/rival/blas_attention.h"
 #include "adapters/rival/onednn.h"
 #include "adapters/rival/product_contract.h"
 
@@ -88,8 +89,11 @@ Result<candidate::CandidatePtr> make_rival(const std::string& target, const Riva
   if (name == "openblas") return std::make_unique<BlasCandidate>(BlasKind::OpenBlas, path, options.python);
   if (name == "blis") return std::make_unique<BlasCandidate>(BlasKind::Blis, path, options.python);
   if (name == "onednn") return make_onednn(path, options.python);
+  if (name == "attention") return make_blas_attention({"blas-attention", 0, path, options.python});
+  if (name == "attention-blocked") return make_blas_attention({"blas-attention-blocked", 256, path, options.python});
   return fail(DiagnosticCode::E3200, fmt::format("there is no rival '{}'", name),
-              "rival:openblas, rival:blis or rival:onednn, each with an optional @/path/to/library.so");
+              "rival:openblas, rival:blis, rival:onednn, rival:attention or rival:attention-blocked, each with an "
+              "optional @/path/to/library.so");
 }
 
 void add_rivals(candidate::Kinds& kinds, const RivalOptions& options) {

@@ -5,52 +5,23 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "adapters/tile/kernel_spelling.h"
 #include "adapters/tile/kernel_workload.h"
 #include "bench/oracle/contract.h"
 #include "cache/kernel_cache.h"
+#include "codegen/backend.h"
 #include "driver/call.h"
 #include "driver/compile.h"
 #include "driver/program.h"
-#include "kernels/catalogue.h"
 
 namespace tilewright::adapters {
 namespace {
 
 using nlohmann::json;
 
-/// The pieces of `FILE.tile[:KERNEL][?param=value,…]`.
-struct Spelling {
-  std::string path;
-  std::string kernel;
-  std::map<std::string, std::string> params;
-};
-
-Result<Spelling> parse_spelling(std::string text) {
-  Spelling out;
-  if (const size_t question = text.find('?'); question != std::string::npos) {
-    std::string rest = text.substr(question + 1);
-    text.resize(question);
-    while (!rest.empty()) {
-      const std::string piece = rest.substr(0, rest.find(','));
-      rest.erase(0, std::min(rest.size(), piece.size() + 1));
-      const size_t equals = piece.find('=');
-      if (equals == std::string::npos) {
-        return fail(DiagnosticCode::E1804, fmt::format("'{}' is not PARAM=VALUE", piece),
-                    "write tile:FILE.tile?block_M=96,T=f16");
-      }
-      out.params[piece.substr(0, equals)] = piece.substr(equals + 1);
-    }
-  }
-  const size_t end = text.find(".tile");
-  const size_t colon = end == std::string::npos ? std::string::npos : text.find(':', end);
-  out.path = text.substr(0, colon);
-  if (colon != std::string::npos) out.kernel = text.substr(colon + 1);
-  return out;
-}
-
 class TileCandidate final : public candidate::Candidate {
  public:
-  explicit TileCandidate(Spelling spelling) : spelling_(std::move(spelling)) {}
+  explicit TileCandidate(KernelSpelling spelling) : spelling_(std::move(spelling)) {}
 
   Status open(const candidate::OpenOptions& options) override {
     options_ = options;
@@ -58,10 +29,7 @@ class TileCandidate final : public candidate::Candidate {
       return fail(DiagnosticCode::E3204, fmt::format("tile kernels run on the CPU here, not on {}", options.device),
                   "use --device cpu");
     }
-    // A kernel of ours goes by its name in any folder: without such a file, the copy in this binary is meant.
-    auto source =
-        std::filesystem::exists(spelling_.path) ? lang::load_source(spelling_.path) : kernels::load(spelling_.path);
-    if (!source) source = lang::load_source(spelling_.path);
+    auto source = open_kernel_source(spelling_);
     if (!source) return std::unexpected(source.error());
     source_ = std::move(*source);
     return {};
@@ -70,6 +38,11 @@ class TileCandidate final : public candidate::Candidate {
   Status init_device() override {
     device_ = runtime::open_cpu({.threads = options_.threads});
     cache_ = std::make_unique<cache::KernelCache>(cache::CacheOptions{.folder = options_.cache_dir});
+    // Opening LLVM is a cost of the process, not of a kernel; with a filled cache nobody needs it.
+    std::error_code error;
+    if (!options_.cache_dir.empty() && std::filesystem::is_empty(options_.cache_dir, error) && !error) {
+      if (auto opened = codegen::open_backend(); !opened) return std::unexpected(opened.error());
+    }
     return {};
   }
 
@@ -103,7 +76,7 @@ class TileCandidate final : public candidate::Candidate {
   }
 
   Result<candidate::Compiled> compile(const std::string& config) override {
-    driver::KernelRequest request{.kernel = spelling_.kernel, .params = params_, .dims = dims_, .use_example = false};
+    driver::KernelRequest request{.kernel = kernel_, .params = params_, .dims = dims_, .use_example = false};
     const json settings = json::parse(config.empty() ? "{}" : config, nullptr, false);
     if (!settings.is_object())
       return fail(DiagnosticCode::E1804, "the configuration is not a JSON object", "write {\"block_M\": 96}");
@@ -162,35 +135,57 @@ class TileCandidate final : public candidate::Candidate {
   std::vector<std::string> installed_paths() const override { return {"/proc/self/exe", spelling_.path}; }
 
  private:
-  /// The workload of the first combination of flags and dtypes that is the contract's; else that of the defaults.
+  /// The workload of the first kernel, and combination of its flags and dtypes, that is the contract's; else that of
+  /// the first kernel at its defaults.
   Result<bench::Workload> match() {
-    driver::KernelRequest request{.kernel = spelling_.kernel, .params = spelling_.params, .use_example = false};
-    const auto names = source_->kernel_names();
-    if (request.kernel.empty() && names.size() == 1) spelling_.kernel = request.kernel = names[0];
+    const std::vector<std::string> names =
+        spelling_.kernel.empty() ? source_->kernel_names() : std::vector<std::string>{spelling_.kernel};
+    if (names.empty()) return fail(DiagnosticCode::E1800, fmt::format("{} has no kernel", spelling_.path));
+    std::optional<bench::Workload> first;
+    for (const std::string& name : names) {
+      auto found = match(name, first);
+      if (!found && names.size() == 1) return std::unexpected(found.error());
+      if (found && *found) {
+        kernel_ = name;
+        return **found;
+      }
+    }
+    if (first && names.size() == 1) {
+      kernel_ = names[0];
+      return *first;
+    }
+    return fail(DiagnosticCode::E3201,
+                fmt::format("{} cannot compute {}",
+                            names.size() == 1 ? fmt::format("kernel '{}'", names[0])
+                                              : fmt::format("no kernel of {}", spelling_.path),
+                            bench::workload_key(wanted_)),
+                "its reference or its argument shapes are of another operator");
+  }
+
+  Result<std::optional<bench::Workload>> match(const std::string& kernel, std::optional<bench::Workload>& first) {
     lang::Configuration configuration;
-    for (const auto& [name, text] : request.params) {
+    for (const auto& [name, text] : spelling_.params) {
       if (auto value = lang::parse_param_value(text)) configuration.params[name] = *value;
     }
-    if (request.kernel.empty())
-      return fail(DiagnosticCode::E1800, fmt::format("{} has {} kernels", spelling_.path, names.size()),
-                  "write tile:FILE.tile:KERNEL");
-    auto info = lang::describe(*source_, request.kernel, configuration);
+    auto info = lang::describe(*source_, kernel, configuration);
     if (!info) return std::unexpected(info.error());
     std::vector<lang::ParamInfo> open;
     for (const lang::ParamInfo& p : info->params) {
       const bool is_choice = !std::holds_alternative<int64_t>(p.value) || p.name == "group";
       if (is_choice && !p.domain.empty() && !configuration.params.contains(p.name)) open.push_back(p);
     }
-    std::optional<bench::Workload> first;
-    if (auto found = search(configuration, open, 0, first)) return *found;
-    if (first) return *first;
-    return fail(DiagnosticCode::E3201,
-                fmt::format("kernel '{}' cannot compute {}", request.kernel, bench::workload_key(wanted_)),
-                "its reference or its argument shapes are of another operator");
+    return search({kernel, std::move(open)}, configuration, 0, first);
   }
 
-  std::optional<bench::Workload> search(lang::Configuration configuration, const std::vector<lang::ParamInfo>& open,
-                                        size_t at, std::optional<bench::Workload>& first) {
+  /// Which parameters of which kernel are tried.
+  struct Choice {
+    std::string kernel;
+    std::vector<lang::ParamInfo> open;
+  };
+
+  std::optional<bench::Workload> search(const Choice& choice, lang::Configuration configuration, size_t at,
+                                        std::optional<bench::Workload>& first) {
+    const std::vector<lang::ParamInfo>& open = choice.open;
     if (at < open.size()) {
       std::vector<lang::ParamValue> values = {open[at].value};
       for (const lang::ParamValue& v : open[at].domain) {
@@ -198,11 +193,11 @@ class TileCandidate final : public candidate::Candidate {
       }
       for (const lang::ParamValue& v : values) {
         configuration.params[open[at].name] = v;
-        if (auto found = search(configuration, open, at + 1, first)) return found;
+        if (auto found = search(choice, configuration, at + 1, first)) return found;
       }
       return std::nullopt;
     }
-    const auto info = lang::describe(*source_, spelling_.kernel, configuration);
+    const auto info = lang::describe(*source_, choice.kernel, configuration);
     if (!info) return std::nullopt;
     const auto dims = bind_dims(*info);
     if (!dims) return std::nullopt;
@@ -291,7 +286,8 @@ class TileCandidate final : public candidate::Candidate {
     }
   }
 
-  Spelling spelling_;
+  KernelSpelling spelling_;
+  std::string kernel_;  ///< the one that does the contract
   candidate::OpenOptions options_;
   std::optional<lang::Source> source_;
   std::unique_ptr<runtime::Device> device_;
@@ -313,7 +309,7 @@ class TileCandidate final : public candidate::Candidate {
 void add_tile_kind(candidate::Kinds& kinds) {
   kinds.add("tile", "our own kernels: tile:kernels/matmul.tile:matmul?block_M=96",
             [](const std::string& target) -> Result<candidate::CandidatePtr> {
-              auto spelling = parse_spelling(target);
+              auto spelling = parse_kernel_spelling(target);
               if (!spelling) return std::unexpected(spelling.error());
               return std::make_unique<TileCandidate>(std::move(*spelling));
             });

@@ -9,6 +9,7 @@ enum class SuiteId : uint8_t {
 #define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary) id,
 #define TW_RIVALS(id, spellings)
 #define TW_CASE(suite, kernel, workload, dtypes, rivals, goal, share)
+#define TW_LIFE(kernel, workload, goal_ms)
 #include "bench/suite/suites.def"
 #undef TW_SUITE
 #undef TW_RIVALS
@@ -30,6 +31,7 @@ std::string_view spellings_of(Rivals rivals) {
 #undef TW_RIVALS
 #undef TW_SUITE
 #undef TW_CASE
+#undef TW_LIFE
   }
   return "";
 }
@@ -75,6 +77,7 @@ std::vector<Suite> all_suites() {
 #define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary) \
   out.push_back({name, CeilingProbe::Kind::ceiling, flushed, mean_goal, summary, {}});
 #define TW_RIVALS(id, spellings)
+#define TW_LIFE(kernel, workload, goal_ms)
 #define TW_CASE(suite, kernel, workload, dtypes, rivals, goal, share) \
   out[static_cast<size_t>(SuiteId::suite)].cases.push_back(           \
       make_case(kernel, workload, dtypes, Rivals::rivals, goal, share));
@@ -82,6 +85,7 @@ std::vector<Suite> all_suites() {
 #undef TW_SUITE
 #undef TW_RIVALS
 #undef TW_CASE
+#undef TW_LIFE
   return out;
 }
 

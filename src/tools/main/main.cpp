@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #ifdef TILEWRIGHT_HAVE_COMPILER
 #include "adapters/tile/tile_candidate.h"
+#include "tools/compiler/kernel_services.h"
 #endif
 
 namespace tilewright::tools {
@@ -88,9 +89,18 @@ int run_command_line(int argc, char** argv) {
   adapters::add_rivals(session.kinds, {session.workers.python});
 #ifdef TILEWRIGHT_HAVE_COMPILER
   adapters::add_tile_kind(session.kinds);
+  add_kernel_services(session);
 #endif
   session.default_candidates = {"worker:onnxruntime"};
-  session.default_references = {"worker:onnxruntime", "worker:torch", "worker:numpy"};
+  session.default_references = {"worker:onnxruntime",
+                                "worker:onnxruntime?backend=fused",
+                                "worker:torch",
+                                "worker:numpy",
+                                "rival:openblas",
+                                "rival:onednn",
+                                "rival:blis",
+                                "rival:attention",
+                                "rival:attention-blocked"};
   std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));

@@ -1,0 +1,92 @@
+#include "bench/stage_sustained.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "bench/stage_timing.h"
+
+namespace tilewright::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kUntimedMs = 200, kTimedMs = 250;
+constexpr auto kRest = std::chrono::milliseconds(250);
+constexpr int kBurst = 5;
+
+int launches_in(double ms, double one_ms) {
+  return std::clamp(static_cast<int>(ms / std::max(one_ms, 1e-4)), 1, 1'000'000);
+}
+
+Result<double> steady(LaunchTimer& timer, double one_ms) {
+  if (auto untimed = timer.batch(launches_in(kUntimedMs, one_ms)); !untimed) return untimed;
+  return timer.batch(launches_in(kTimedMs, one_ms));
+}
+
+Result<double> burst(LaunchTimer& timer) {
+  std::this_thread::sleep_for(kRest);
+  std::vector<double> samples;
+  for (int i = 0; i < kBurst; ++i) {
+    auto ms = timer.sample(false);
+    if (!ms) return ms;
+    samples.push_back(*ms);
+  }
+  return measure::median(measure::sorted(samples));
+}
+
+/// The least cost of a launch: the same candidate with nothing to do. An operator whose extents cannot be 1 has none.
+Result<double> launch_floor(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  auto workload = requested_workload(request);
+  if (!workload) return std::unexpected(workload.error());
+  workload->lengths.clear();
+  for (auto& [name, extent] : workload->dims) {
+    if (name != "D" && name != "DV") extent = 1;
+  }
+  StageRequest tiny = request;
+  tiny.workload = workload_key(*workload);
+  tiny.lengths.clear();
+  auto ready = make_ready(tiny, tiny.candidate, kinds, channel);
+  if (!ready) return std::unexpected(ready.error());
+  LaunchTimer timer(*ready, channel, request.seed);
+  if (auto awake = timer.warm_up(); !awake) return std::unexpected(awake.error());
+  double least = 1e300;
+  for (int i = 0; i < 20; ++i) {
+    auto ms = timer.batch(ready->candidate->is_remote() ? 20 : 500);
+    if (!ms) return ms;
+    least = std::min(least, *ms);
+    channel.step("floor");
+  }
+  return least;
+}
+
+}  // namespace
+
+Result<json> run_sustained(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
+  json out{{"steady_ms", json::array()}, {"burst_ms", json::array()}};
+  {
+    auto ready = make_ready(request, request.candidate, kinds, channel);
+    if (!ready) return std::unexpected(ready.error());
+    LaunchTimer timer(*ready, channel, request.seed);
+    if (auto awake = timer.warm_up(); !awake) return std::unexpected(awake.error());
+    auto one_ms = timer.batch(3);
+    if (!one_ms) return std::unexpected(one_ms.error());
+    for (int round = 0; round < request.rounds; ++round) {
+      auto steady_ms = steady(timer, *one_ms);
+      if (!steady_ms) return std::unexpected(steady_ms.error());
+      channel.step("steady");
+      auto burst_ms = burst(timer);
+      if (!burst_ms) return std::unexpected(burst_ms.error());
+      channel.step("burst");
+      out["steady_ms"].push_back(*steady_ms);
+      out["burst_ms"].push_back(*burst_ms);
+    }
+  }
+  auto floor_ms = launch_floor(request, kinds, channel);
+  if (floor_ms)
+    out["floor_ms"] = *floor_ms;
+  else
+    out["floor_refused"] = floor_ms.error().message;
+  return out;
+}
+
+}  // namespace tilewright::bench
