@@ -9,6 +9,7 @@ using ir::Index;
 using ir::IndexOp;
 
 constexpr int64_t kLarge = int64_t{1} << 40;
+constexpr int kManyDeclarations = 1 << 20;  ///< more than there are: constant sides come after all others
 
 std::optional<int64_t> multiply(int64_t x, int64_t y) {
   int64_t product = 0;
@@ -20,7 +21,7 @@ Index constant(Index like, int64_t v) { return like.node()->context->constant(v)
 
 }  // namespace
 
-void Bounds::declare(const ir::Value* symbol, Index lo, Index hi) { ranges_[symbol] = {lo, hi}; }
+void Bounds::declare(const ir::Value* symbol, Index lo, Index hi) { ranges_[symbol] = {lo, hi, declarations_++}; }
 
 bool Bounds::always_holds(Index c) const {
   if (const auto v = c.constant()) return *v != 0;
@@ -107,7 +108,8 @@ bool Bounds::prove_by_term(Index x, const ir::LinearForm::Term& term, int depth)
     }
     case IndexOp::FloorDiv: {
       const auto d = b.constant();
-      if (!d || *d <= 0 || k % *d != 0) return false;
+      if (!d) return prove_by_quotient(rest, k, t, depth);
+      if (*d <= 0 || k % *d != 0) return false;
       const Index smaller = k > 0 ? a - (*d - 1) : a;
       return prove(rest + smaller * (k / *d), depth - 1);
     }
@@ -127,6 +129,18 @@ bool Bounds::prove_by_term(Index x, const ir::LinearForm::Term& term, int depth)
   }
 }
 
+/// Shows rest + k·(a // (dividend // divisor)) >= 0 from 0 <= a < dividend.
+bool Bounds::prove_by_quotient(Index rest, int64_t k, Index quotient, int depth) const {
+  const Index a(quotient.node()->a), group(quotient.node()->b);
+  if (group.op() != IndexOp::FloorDiv) return false;
+  for (const auto& [divisor, dividend] : divides_) {
+    if (Index(group.node()->a) != dividend || Index(group.node()->b) != divisor) continue;
+    if (!prove(a, depth - 1) || !prove(dividend - 1 - a, depth - 1)) return false;
+    return prove(k > 0 ? rest : rest + (divisor - 1) * k, depth - 1);
+  }
+  return false;
+}
+
 bool Bounds::prove(Index x, int depth) const {
   if (const auto v = x.constant()) return *v >= 0;
   if (depth == 0) return false;
@@ -134,13 +148,14 @@ bool Bounds::prove(Index x, int depth) const {
   const ir::LinearForm form = linear_form(x);
   // Innermost facts first: the youngest symbol's range mentions the older ones.
   const ir::LinearForm::Term* youngest = nullptr;
+  int age = -1;
   for (const auto& term : form.terms) {
     if (!term.factor.symbol() || !ranges_.contains(term.factor.symbol())) continue;
     const auto& range = ranges_.at(term.factor.symbol());
     const Index side = term.coefficient > 0 ? range.lo : range.hi;
     if (!side || (side.constant() && *side.constant() >= kLarge)) continue;
-    youngest = &term;
-    if (!side.constant()) break;
+    const int rank = side.constant() ? range.age - kManyDeclarations : range.age;
+    if (!youngest || rank > age) youngest = &term, age = rank;
   }
   for (const auto& term : form.terms) {
     if (!term.factor.symbol() && prove_by_term(x, term, std::min(depth, 6))) return true;

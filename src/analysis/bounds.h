@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "ir/index.h"
 
@@ -15,6 +17,8 @@ class Bounds {
  public:
   /// `symbol` lies in [lo, hi]; an empty Index means unknown on that side.
   void declare(const ir::Value* symbol, ir::Index lo, ir::Index hi);
+  /// `divisor` divides `dividend` (both positive): x // (dividend // divisor) < divisor for 0 <= x < dividend.
+  void declare_divides(ir::Index divisor, ir::Index dividend) { divides_.emplace_back(divisor, dividend); }
   void forget(const ir::Value* symbol) { ranges_.erase(symbol); }
 
   bool is_never_negative(ir::Index x) const { return prove(x, kDepth); }
@@ -28,6 +32,7 @@ class Bounds {
  private:
   struct Range {
     ir::Index lo, hi;
+    int age = 0;  ///< number of declarations before it
   };
   static constexpr int kDepth = 12;
 
@@ -36,7 +41,11 @@ class Bounds {
   std::optional<int64_t> bound(ir::Index x, bool upper, int depth) const;
   std::optional<int64_t> bound_factor(ir::Index x, bool upper, int depth) const;
 
+  bool prove_by_quotient(ir::Index rest, int64_t k, ir::Index quotient, int depth) const;
+
   std::unordered_map<const ir::Value*, Range> ranges_;
+  std::vector<std::pair<ir::Index, ir::Index>> divides_;
+  int declarations_ = 0;
 };
 
 }  // namespace tilewright::analysis

@@ -34,6 +34,7 @@ Result<std::vector<int64_t>> evaluate_slots(const runtime::Recipe& recipe, const
             scalar_bits(arrays.scalars.at(slot.argument), kernel.scalars.at(slot.argument).value->type.dtype));
         break;
       case runtime::SlotKind::Present: slots.push_back(arrays.present.at(slot.argument)); break;
+      case runtime::SlotKind::Misalignment: slots.push_back(0); break;  // of CPU plans only
       case runtime::SlotKind::Computed: slots.push_back(evaluate(slot.value, slots)); break;
     }
   }

@@ -16,6 +16,9 @@ namespace errors = argument_errors;
 uint64_t low_bits(uint64_t value, uint64_t power) { return value & (power - 1); }
 
 bool is_absent(const tw_tensor& tensor) { return (tensor.flags & TW_TENSOR_ABSENT) != 0; }
+int64_t misalignment_of(const tw_tensor& tensor) {
+  return is_absent(tensor) ? 0 : static_cast<int64_t>(low_bits(reinterpret_cast<uintptr_t>(tensor.data), 64));
+}
 bool is_written(const TensorArgument& tensor) { return tensor.access != Access::In; }
 
 /// What one tensor's extents and strides are, the strides in elements and worked out when the caller gives none.
@@ -194,6 +197,7 @@ bool Binder::fill_slots() {
       case SlotKind::Dim: *next = shapes_[slot.argument].extents[slot.axis]; break;
       case SlotKind::Stride: *next = shapes_[slot.argument].strides[slot.axis]; break;
       case SlotKind::Present: *next = !is_absent(arguments_.tensors[slot.argument]); break;
+      case SlotKind::Misalignment: *next = misalignment_of(arguments_.tensors[slot.argument]); break;
       case SlotKind::Computed: *next = evaluate(slot.value, {binding_.slots, next}); break;
       case SlotKind::Scalar:
         if (!read_scalar(slot.argument, *next)) return false;

@@ -69,6 +69,7 @@ Status check_slot(const Recipe& recipe, size_t index) {
       if (slot.argument >= recipe.scalars.size()) return bad(part + " reads a scalar that does not exist");
       return {};
     case SlotKind::Present:
+    case SlotKind::Misalignment:
       if (slot.argument >= recipe.tensors.size()) return bad(part + " reads a tensor that does not exist");
       return {};
     case SlotKind::Dim:

@@ -59,11 +59,12 @@ struct ScalarArgument {
 /// Where the i64 value of a slot comes from. Integers are extended to 64 bits by their sign; floats are their bit
 /// pattern in the low bits, zero above.
 enum class SlotKind : uint8_t {
-  Dim,       ///< extent of `axis` of tensor `argument`: the axis whose `binds` is this slot
-  Stride,    ///< stride of `axis` of tensor `argument`, in elements; 0 when an optional tensor is absent
-  Scalar,    ///< scalar `argument`
-  Present,   ///< 1 when tensor `argument` was given
-  Computed,  ///< `value`, over slots with lower indices
+  Dim,           ///< extent of `axis` of tensor `argument`: the axis whose `binds` is this slot
+  Stride,        ///< stride of `axis` of tensor `argument`, in elements; 0 when an optional tensor is absent
+  Scalar,        ///< scalar `argument`
+  Present,       ///< 1 when tensor `argument` was given
+  Computed,      ///< `value`, over slots with lower indices
+  Misalignment,  ///< address of tensor `argument` modulo 64; 0 when it is absent
 };
 
 struct Slot {

@@ -38,6 +38,7 @@ inline PlanCall begin_call(const runtime::Recipe& recipe, const std::vector<Arra
       case runtime::SlotKind::Stride: c.slots.push_back(arrays.at(slot.argument).stride(slot.axis)); break;
       case runtime::SlotKind::Scalar: c.slots.push_back(scalars.at(slot.argument)); break;
       case runtime::SlotKind::Present: c.slots.push_back(arrays.at(slot.argument).address != 0); break;
+      case runtime::SlotKind::Misalignment: c.slots.push_back(0); break;
       case runtime::SlotKind::Computed: c.slots.push_back(evaluate(slot.value, c.slots)); break;
     }
   }

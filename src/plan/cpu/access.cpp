@@ -169,7 +169,7 @@ Value* Lowering::condition(Index x) {
 }
 
 Address Lowering::address(const Placement& place, const std::vector<Index>& at) {
-  Address out{.pointer = place.pointer, .bytes = number(0)};
+  Address out{.pointer = place.pointer, .bytes = place.base ? place.base : number(0)};
   Index holds, upper, lower;  // uniform condition; lanes below `upper` and not below `lower`
   Value* irregular = nullptr;
   for (size_t d = 0; d < at.size(); ++d) {
@@ -267,13 +267,14 @@ void Lowering::store(const Placement& place, const std::vector<Index>& at, Value
   const Address a = address(place, at);
   const DType storage = raw ? raw_type(place.storage) : place.storage;
   const bool is_global = place.pointer->type.space == ir::MemorySpace::Global;
-  const ir::MemoryAttributes memory{
-      .storage = storage, .bytes = a.bytes, .align = bytes(storage), .streaming = streams_ && is_global && !a.mask};
+  const ir::MemoryAttributes memory{.storage = storage, .bytes = a.bytes, .align = bytes(storage)};
   if (forwards_ && !is_global) {
     // Storing may round, or reach an element another key names: then nothing is known any more.
     std::erase_if(forwarded_, [&](const auto& entry) { return entry.first.first == place.pointer; });
-    if (a.step == Address::Step::Contiguous && place.storage == v->type.dtype)
+    if (a.step == Address::Step::Contiguous && place.storage == v->type.dtype) {
       forwarded_[element_key(place, at)] = widen(v);
+      if (unread_.contains(place.pointer)) return;
+    }
   }
   if (a.step == Address::Step::Uniform) {
     if (v->type.lanes > 1)
@@ -282,6 +283,7 @@ void Lowering::store(const Placement& place, const std::vector<Index>& at, Value
     return;
   }
   v = widen(v);
+  if (is_global && store_streaming(place, a, memory, v)) return;
   if (!a.offsets) {
     b_.vstore(a.pointer, memory, v, a.mask);
     return;

@@ -189,6 +189,16 @@ Index Arguments::map(Index x) const {
       x, [this](const ir::Value* v) { return index_of(v); }, vector_.indices());
 }
 
+Index Arguments::misalignment(int tensor) {
+  Index& slot = misalignments_[tensor];
+  if (!slot) {
+    const std::string& name = tile_.tensors[static_cast<size_t>(tensor)].buffer->name;
+    slot = add_slot(
+        {runtime::SlotKind::Misalignment, static_cast<uint32_t>(pointer_of(tensor)), 0, {}, name + ".misalignment"});
+  }
+  return slot;
+}
+
 int Arguments::add_workspace(std::string name, Index bytes) {
   recipe_.workspaces.push_back({std::move(name), expression(bytes), {}});
   return static_cast<int>(tensor_count_ + recipe_.workspaces.size() - 1);

@@ -24,6 +24,9 @@ class Arguments {
   /// Strides in elements, over slots; a workspace is contiguous.
   const std::vector<ir::Index>& strides(int tensor) const { return strides_[static_cast<size_t>(tensor)]; }
 
+  /// The address of a tensor argument modulo 64.
+  ir::Index misalignment(int tensor);
+
   /// Adds a workspace of the planner's own; the number is that of its pointer.
   int add_workspace(std::string name, ir::Index bytes);
   runtime::Expression expression(ir::Index x) const;
@@ -42,6 +45,7 @@ class Arguments {
   std::unordered_map<const ir::Value*, int> slot_number_;
   std::vector<int> pointers_;
   std::vector<std::vector<ir::Index>> strides_;
+  std::unordered_map<int, ir::Index> misalignments_;
   uint32_t tensor_count_ = 0;
 };
 

@@ -13,12 +13,24 @@ using ir::ReduceKind;
 using ir::Type;
 using ir::Value;
 
+namespace {
+
+bool is_always_true(const Value* v) {
+  return v->def && v->def->kind == OpKind::IndexValue && v->type.dtype == DType::Bool &&
+         v->def->as<ir::IndexAttributes>().index.is_constant(1);
+}
+
+}  // namespace
+
 Value* Lowering::binary(BinaryOp op, Value* x, Value* y) {
+  if (op == BinaryOp::And && is_always_true(x) && y->type.dtype == DType::Bool) return y;
+  if (op == BinaryOp::And && is_always_true(y) && x->type.dtype == DType::Bool) return x;
   match(x, y);
   return b_.binary(op, x, y);
 }
 
 Value* Lowering::select(Value* c, Value* x, Value* y) {
+  if (is_always_true(c)) return x;
   match(x, y);
   const int lanes = std::max(c->type.lanes, x->type.lanes);
   if (c->type.lanes > 1 || lanes == 1) return b_.select(widen(c, lanes), widen(x, lanes), widen(y, lanes));
@@ -86,7 +98,7 @@ void Lowering::lower_element(const Op& op) {
   switch (op.kind) {
     case OpKind::Load: {
       const auto& a = op.as<ir::AccessAttributes>();
-      return give(load(placement(a.buffer), map(a.indices), op.operands.empty() ? nullptr : operand(0)));
+      return give(load(source_of(a.buffer), map(a.indices), op.operands.empty() ? nullptr : operand(0)));
     }
     case OpKind::Store: {
       const auto& a = op.as<ir::AccessAttributes>();
@@ -97,6 +109,8 @@ void Lowering::lower_element(const Op& op) {
       return give(b_.op(OpKind::Constant, {}, c, {op.result()->type})->result());
     }
     case OpKind::IndexValue: {
+      if (assumed_.contains(op.result()))
+        return give(b_.index_condition(ir::less(b_.constant_index(0), b_.constant_index(1))));
       const ir::Index x = map(op.as<ir::IndexAttributes>().index);
       if (op.result()->type.dtype == DType::Bool) return give(condition(x));
       Value* v = is_uniform(x) ? b_.index_value(x) : spread(x);

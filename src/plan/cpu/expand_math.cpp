@@ -101,17 +101,14 @@ Rounded round_to_integer(Lane x) {
   return {carrier, carrier - magic};
 }
 
-/// p·2^n by adding n to the exponent field; p in [1/2, 2] and the result normal.
-Lane scale_by_power(Lane p, Lane carrier) {
+/// p·2^n by adding n to the exponent field, p in [1/2, 2] and the result normal for x in [low, high); 0 below,
+/// x + inf (infinite, or NaN for NaN) above. The selects take the forms that become masked instructions.
+Lane scale_within(Lane p, Lane carrier, Lane x, double low, double high) {
   LaneMath& m = *p.math;
-  return m.from_bits(m.to_bits(p) + shift_left(m.to_bits(carrier), format_of(m).mantissa_bits));
-}
-
-/// Outside [low, high): 0 below, x + inf (infinite, or NaN for NaN) above.
-Lane limit_exponential(Lane result, Lane x, double low, double high) {
-  LaneMath& m = *x.math;
-  const Lane flushed = m.select(x < m.real(low), m.real(0), result);
-  return m.select(x < m.real(high), flushed, x + m.real(kInf));
+  const Lane scaled = m.to_bits(p) + shift_left(m.to_bits(carrier), format_of(m).mantissa_bits);
+  const Lane flushed = m.from_bits(m.select(x < m.real(low), m.bits(0), scaled));
+  const Lane is_above = m.unary(UnaryOp::Not, x < m.real(high));
+  return m.select(is_above, x + m.real(kInf), flushed);
 }
 
 Lane expand_exp2(Lane x) {
@@ -119,18 +116,20 @@ Lane expand_exp2(Lane x) {
   const Rounded n = round_to_integer(x);
   const Lane r = x - n.value;
   const Lane p = m.fma(r, m.is_f32() ? m.polynomial(r, kExp2F32) : m.polynomial(r, kExp2F64), m.real(1));
-  return limit_exponential(scale_by_power(p, n.carrier), x, m.is_f32() ? -126 : -1022, m.is_f32() ? 128 : 1024);
+  return scale_within(p, n.carrier, x, m.is_f32() ? -126 : -1022, m.is_f32() ? 128 : 1024);
 }
 
 Lane expand_exp(Lane x) {
   LaneMath& m = *x.math;
-  const Rounded n = round_to_integer(x * m.real(std::numbers::log2e));
-  Lane r = m.fma(n.value, m.pick(-0.693145751953125, -0.693147180559890330187045), x);
-  r = m.fma(n.value, m.pick(-0.000001428606820309417232, -5.497923018708371174712471e-14), r);
+  const Lane magic = m.real(format_of(m).to_integer), one = m.real(1);
+  const Lane carrier = m.fma(x, m.real(std::numbers::log2e), magic);
+  const Lane n = carrier - magic;
+  Lane r = m.fma(n, m.pick(-0.693145751953125, -0.693147180559890330187045), x);
+  r = m.fma(n, m.pick(-0.000001428606820309417232, -5.497923018708371174712471e-14), r);
   const Lane q = m.is_f32() ? m.polynomial(r, kExpF32) : m.polynomial(r, kExpF64);
-  const Lane p = m.real(1) + m.fma(square(r), q, r);
-  return limit_exponential(scale_by_power(p, n.carrier), x, m.is_f32() ? -87.33654 : -708.39641853226408,
-                           m.is_f32() ? 88.72284 : 709.78271289338397);
+  const Lane p = m.fma(r, m.fma(r, q, one), one);
+  return scale_within(p, carrier, x, m.is_f32() ? -87.33654 : -708.39641853226408,
+                      m.is_f32() ? 88.72284 : 709.78271289338397);
 }
 
 /// x = m·2^e with m in [sqrt(1/2), sqrt(2)), for positive normal and subnormal x.
@@ -294,7 +293,7 @@ Lane pow_of_positive(Lane x, Lane y) {
   const Rounded n = round_to_integer(exponent);
   const Lane r = (exponent - n.value) + exponent_tail;
   const Lane p = m.fma(r, m.polynomial(r, kExp2F64), m.real(1));
-  return limit_exponential(scale_by_power(p, n.carrier), exponent, -1022, 1024);
+  return scale_within(p, n.carrier, exponent, -1022, 1024);
 }
 
 Lane expand_pow_f64(Lane x, Lane y) {

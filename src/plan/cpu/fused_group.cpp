@@ -103,6 +103,23 @@ bool touches_of(const Op& op, std::vector<Touch>& out) {
   }
 }
 
+int arithmetic(const Op& op) {
+  if (op.kind != OpKind::Parallel) return 1;
+  int cost = 0;
+  for_each_op(*op.regions[0], [&](Op& inner) {
+    if (inner.kind == OpKind::Unary) {
+      switch (inner.as<ir::UnaryAttributes>().op) {
+        case ir::UnaryOp::Neg:
+        case ir::UnaryOp::Abs:
+        case ir::UnaryOp::Not: cost += 1; return;
+        default: cost += 12; return;
+      }
+    }
+    cost += (info(inner.kind).traits & ir::kPure) != 0;
+  });
+  return cost;
+}
+
 FusedGroup find_group(const ir::Region& region, size_t position) {
   constexpr size_t kMostMembers = 8;
   FusedGroup group;

@@ -34,6 +34,9 @@ struct FusedGroup {
 /// The longest group that starts at `position` (fewer than two members: none).
 FusedGroup find_group(const ir::Region& region, size_t position);
 
+/// About how many instructions an element costs in a pass over `op`.
+int arithmetic(const ir::Op& op);
+
 /// Every buffer an operation touches; nothing when that is not known (loops, conditions, synchronising operations).
 bool touches_of(const ir::Op& op, std::vector<Touch>& out);
 

@@ -26,6 +26,7 @@ Lowering::Lowering(const ir::Kernel& tile, ir::Kernel& vector, Arguments& argume
     if (const Index slot = arguments_.index_of(d.value); slot && slot.symbol())
       bounds_.declare(slot.symbol(), zero, large);
   }
+  declare_divisions();
   for_each_op(*tile_.body, [this](Op& op) {
     if (op.kind != OpKind::Gemm) return;
     const auto& a = op.as<ir::GemmAttributes>();
@@ -37,6 +38,23 @@ Lowering::Lowering(const ir::Kernel& tile, ir::Kernel& vector, Arguments& argume
     int64_t& multiple = column_multiple_[a.c.buffer];
     multiple = std::max<int64_t>(multiple, choose_register_tile(cpu_, *rows, *columns, compute).columns());
   });
+}
+
+/// `where HQ % HK == 0` bounds h // (HQ // HK) when HK is not 0, which the recipe then checks.
+void Lowering::declare_divisions() {
+  for (const ir::Requirement& r : tile_.requirements) {
+    const Index c = r.condition;
+    if (c.op() != ir::IndexOp::Eq) continue;
+    for (const auto& [rest, zero] :
+         {std::pair(Index(c.node()->a), Index(c.node()->b)), std::pair(Index(c.node()->b), Index(c.node()->a))}) {
+      if (!zero.is_constant(0) || rest.op() != ir::IndexOp::FloorMod) continue;
+      const Index dividend = arguments_.map(Index(rest.node()->a)), divisor = arguments_.map(Index(rest.node()->b));
+      if (!divisor.symbol()) continue;
+      bounds_.declare_divides(divisor, dividend);
+      const Index holds = logical_or(less(number(0), divisor), less_equal(dividend, number(0)));
+      recipe_.requirements.push_back({arguments_.expression(holds), true, divisor.symbol()->name + " > 0"});
+    }
+  }
 }
 
 Status Lowering::run() {
@@ -118,6 +136,7 @@ Status Lowering::lower_region(const ir::Region& region) {
     const Op* op = region.ops[i];
     if (op->kind == OpKind::Yield) break;
     b_.set_location(op->location);
+    if (op->kind == OpKind::Copy && options_.fuse && lanes_.count == 1 && read_in_place(region, i)) continue;
     if (options_.fuse && lanes_.count == 1 &&
         (op->kind == OpKind::Parallel || op->kind == OpKind::Copy || op->kind == OpKind::Reduce)) {
       const FusedGroup group = find_group(region, i);
@@ -132,7 +151,9 @@ Status Lowering::lower_region(const ir::Region& region) {
       continue;
     }
     if (Status done = lower_op(*op); !done) return done;
+    end_sources(*op);
   }
+  if (!region.ops.empty()) end_sources(*region.ops.back());
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plan/cpu/fused_group.h"
+#include "plan/cpu/liveness.h"
 #include "plan/cpu/lowering.h"
 
 namespace tilewright::plan::cpu {
@@ -14,8 +15,6 @@ using ir::Type;
 using ir::Value;
 
 namespace {
-
-constexpr int64_t kStreamAbove = int64_t{16} << 20;  ///< bytes of a tensor that will not be found in a cache again
 
 bool takes_magnitude(ReduceKind kind) { return kind == ReduceKind::AbsSum || kind == ReduceKind::AbsMax; }
 
@@ -58,14 +57,14 @@ Value* Lowering::lower_member(const Op& op, const std::vector<Index>& at, Value*
   }
   if (op.kind == OpKind::Copy) {
     const auto& a = op.as<ir::CopyAttributes>();
-    Value* x = load(placement(a.src.buffer), view_at(a.src, at), op.operands.empty() ? nullptr : value(op.operands[0]));
+    Value* x = load(source_of(a.src.buffer), view_at(a.src, at), op.operands.empty() ? nullptr : value(op.operands[0]));
     prefetch_next_block(a.src, at);
     store(placement(a.dst.buffer), view_at(a.dst, at), b_.cast(x, compute_type(a.dst.buffer->type.dtype)));
     return nullptr;
   }
   const auto& a = op.as<ir::ReduceAttributes>();
   const DType compute = compute_type(a.dst.buffer->type.dtype);
-  Value* x = load(placement(a.src.buffer), view_at(a.src, at));
+  Value* x = load(source_of(a.src.buffer), view_at(a.src, at));
   if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
   x = widen(b_.cast(x, compute));
   if (masked) x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes_.count));
@@ -115,120 +114,140 @@ std::vector<Index> Lowering::group_extents(const FusedGroup& group) const {
   const Op& last = *group.members.back();
   if (last.kind != OpKind::Copy || last.as<ir::CopyAttributes>().dst.buffer->type.space != ir::MemorySpace::Global)
     return extents;
-  if (loop_depth_ > 0) return extents;
   for (const Op* op : group.members) {
     std::vector<Touch> touches;
     touches_of(*op, touches);
     for (const Touch& t : touches) {
-      if (t.is_write && op != &last && (!t.is_own_element || is_used_after(t.buffer, last))) return extents;
+      if (t.is_write && op != &last && (!t.is_own_element || is_live_after(*grid_, last, t.buffer))) return extents;
     }
   }
   return inside_extents(last.as<ir::CopyAttributes>().dst, extents);
 }
 
-bool Lowering::is_used_after(const Value* buffer, const Op& op) const {
-  const auto& ops = grid_->regions[0]->ops;
-  auto at = std::find(ops.begin(), ops.end(), &op);
-  if (at == ops.end()) return true;
-  for (++at; at != ops.end(); ++at) {
-    bool used = false;
-    const std::function<void(const Op&)> visit = [&](const Op& o) {
-      std::vector<Touch> touches;
-      if (!touches_of(o, touches) && o.regions.empty() && o.kind != OpKind::Alloc && o.kind != OpKind::Yield)
-        used = true;
-      for (const Touch& t : touches) used |= t.buffer == buffer;
-      for (const ir::Region* r : o.regions) {
-        for (const Op* inner : r->ops) visit(*inner);
-      }
-    };
-    visit(**at);
-    if (used) return true;
+/// Tiles whose elements only travel from one member to the next need no store.
+void Lowering::find_unread_stores(const FusedGroup& group) {
+  unread_.clear();
+  for (const Op* op : group.members) {
+    std::vector<Touch> touches;
+    touches_of(*op, touches);
+    for (const Touch& t : touches) {
+      const DType dtype = t.buffer->type.dtype;
+      if (!t.is_write || !t.is_own_element || dtype != compute_type(dtype)) continue;
+      if (!is_live_after(*grid_, *group.members.back(), t.buffer)) unread_.insert(placement(t.buffer).pointer);
+    }
   }
-  return false;
-}
-
-/// Bytes of the tensor a group's last copy writes, when storing past the caches can pay: never beside a product, whose
-/// reuse of its operands hides the stores and whose result is read again soon. Empty when it cannot.
-Index Lowering::written_bytes(const FusedGroup& group) const {
-  const Op& last = *group.members.back();
-  if (last.kind != OpKind::Copy || !gemm_buffers_.empty()) return {};
-  const Value* buffer = last.as<ir::CopyAttributes>().dst.buffer;
-  if (buffer->type.space != ir::MemorySpace::Global) return {};
-  Index bytes = number(tilewright::bytes(buffer->type.dtype));
-  for (Index extent : placement(buffer).extents) bytes = bytes * extent;
-  return bytes;
 }
 
 Status Lowering::lower_group(const FusedGroup& group, int lanes) {
   for (const Op* op : group.before) {
     if (Status done = lower_op(*op); !done) return done;
+    end_sources(*op);
   }
-  const auto extents = group_extents(group);
-  const Index bytes = written_bytes(group);
   std::string names;
   for (const Op* op : group.members) names += (names.empty() ? "" : ", ") + std::string(info(op->kind).mnemonic);
   fact("one pass", fmt::format("{} over one iteration space, {} lanes", names, lanes), group.members.front()->location);
-  if (!bytes || (bytes.constant() && *bytes.constant() < kStreamAbove))
-    return lower_group_loops(group, extents, lanes), Status{};
-  fact("streaming stores", fmt::format("when the tensor is larger than {} MiB", kStreamAbove >> 20),
-       group.members.back()->location);
-  const auto version = [&](bool stream) {
-    return [&, stream](const std::vector<Value*>&) {
-      streams_ = stream;
-      lower_group_loops(group, extents, lanes);
-      streams_ = false;
-      b_.yield({});
-    };
-  };
-  b_.if_else(b_.index_condition(less(number(kStreamAbove), bytes)), version(true), version(false));
+  find_unread_stores(group);
+  for (const Op* op : group.members) begin_streams(*op);
+  lower_group_loops(group, group_extents(group), lanes);
+  end_streams();
+  unread_.clear();
+  for (const Op* op : group.members) end_sources(*op);
   return {};
 }
 
 void Lowering::lower_group_loops(const FusedGroup& group, const std::vector<Index>& extents, int lanes) {
   std::vector<Index> outer(extents.begin(), extents.end() - 1);
-  const Index length = extents.back();
+  lower_guarded(find_guard(group.members), [&] {
+    nest(outer, {}, [&](const std::vector<Index>& row) { lower_group_row(group, row, extents.back(), lanes); });
+  });
+}
+
+/// What every element of a row shares is computed before its loop.
+void Lowering::hoist_members(const FusedGroup& group, const std::vector<Index>& row) {
+  hoisted_.clear();
+  for (const Op* op : group.members) {
+    if (op->kind != OpKind::Parallel) continue;
+    const ir::Region& body = *op->regions[0];
+    for (size_t d = 0; d < row.size(); ++d) index_of_[body.arguments[d]] = row[d];
+    hoist_uniform(body, body.arguments.back());
+  }
+}
+
+/// All members for the lanes at `at`; the reductions' joined partial results.
+std::vector<Value*> Lowering::lower_group_lanes(const FusedGroup& group, const std::vector<Index>& at,
+                                                const std::vector<Value*>& partial, bool masked) {
+  forwards_ = true;
+  std::vector<Value*> next;
+  for (const Op* op : group.members) {
+    Value* joined = lower_member(*op, at, op->kind == OpKind::Reduce ? partial[next.size()] : nullptr, masked);
+    if (joined) next.push_back(joined);
+    if (const auto ends = source_ends_.find(op); ends != source_ends_.end())
+      replaced_.insert(ends->second.begin(), ends->second.end());
+  }
+  if (const auto view = prefetched_at_.find(group.members.front()); view != prefetched_at_.end() && !masked)
+    prefetch_next_block(*view->second, at);
+  forwards_ = false, forwarded_.clear(), replaced_.clear();
+  return next;
+}
+
+namespace {
+
+/// Vectors in flight along a row, so that a light pass is not bound by the latency of its reductions.
+int vectors_in_flight(const FusedGroup& group, Index length, int lanes) {
+  int cost = 0;
+  bool reduces = false;
+  for (const Op* op : group.members) cost += arithmetic(*op), reduces |= op->kind == OpKind::Reduce;
+  if (!reduces || !length.constant()) return 1;
+  const int wanted = cost <= 3 ? 4 : cost <= 8 ? 2 : 1;
+  constexpr int64_t kWorthwhile = 512;  // elements; independent short rows overlap by themselves
+  return *length.constant() % (int64_t{wanted} * lanes) == 0 && *length.constant() >= kWorthwhile ? wanted : 1;
+}
+
+}  // namespace
+
+void Lowering::lower_group_row(const FusedGroup& group, const std::vector<Index>& row, Index length, int lanes) {
+  hoist_members(group, row);
   std::vector<const ir::ReduceAttributes*> reductions;
   for (const Op* op : group.members) {
     if (op->kind == OpKind::Reduce) reductions.push_back(&op->as<ir::ReduceAttributes>());
   }
-  nest(outer, {}, [&](const std::vector<Index>& row) {
-    hoisted_.clear();
-    for (const Op* op : group.members) {
-      if (op->kind != OpKind::Parallel) continue;
-      const ir::Region& body = *op->regions[0];
-      for (size_t d = 0; d < row.size(); ++d) index_of_[body.arguments[d]] = row[d];
-      hoist_uniform(body, body.arguments.back());
-    }
-    std::vector<Value*> partial;
+  const size_t count = reductions.size();
+  const int in_flight = vectors_in_flight(group, length, lanes);
+  std::vector<Value*> partial;
+  for (int u = 0; u < in_flight; ++u) {
     for (const auto* a : reductions)
       partial.push_back(identity(a->kind, compute_type(a->dst.buffer->type.dtype), lanes));
-    const auto loop = [&](Index lo, Index hi, bool masked) {
-      if ((hi - lo).is_constant(0)) return;
-      const Lanes outside = lanes_;
-      const Op* made = b_.for_loop(lo, hi, number(lanes), partial, [&](const std::vector<Value*>& v) {
-        bounds_.declare(v[0], number(0), length - 1);
+  }
+  const auto loop = [&](Index lo, Index hi, bool masked) {
+    if ((hi - lo).is_constant(0)) return;
+    const Lanes outside = lanes_;
+    const int64_t step = int64_t{in_flight} * lanes;
+    const Op* made = b_.for_loop(lo, hi, number(step), partial, [&](const std::vector<Value*>& v) {
+      bounds_.declare(v[0], number(0), length - (masked ? 1 : step));
+      std::vector<Value*> next;
+      for (int u = 0; u < in_flight; ++u) {
         lanes_ = {.count = lanes, .variable = v[0]};
         auto at = row;
-        at.push_back(vector_.indices().symbol(v[0]));
+        at.push_back(vector_.indices().symbol(v[0]) + int64_t{u} * lanes);
         if (masked) lanes_.remaining = length - at.back();
-        forwards_ = true, forwarded_.clear();
-        std::vector<Value*> next;
-        for (const Op* op : group.members) {
-          Value* joined = lower_member(*op, at, op->kind == OpKind::Reduce ? v[next.size() + 1] : nullptr, masked);
-          if (joined) next.push_back(joined);
-        }
-        forwards_ = false, forwarded_.clear();
+        const auto from = v.begin() + 1 + static_cast<int64_t>(u * count);
+        const auto joined = lower_group_lanes(group, at, {from, from + static_cast<int64_t>(count)}, masked);
+        next.insert(next.end(), joined.begin(), joined.end());
         lanes_ = outside;
-        b_.yield(std::move(next));
-      });
-      partial = made->results;
-    };
-    const Index whole = floordiv(length, lanes) * lanes;
-    loop(number(0), whole, false);
-    if (!options_.plant.is("lower_fused", 1)) loop(whole, length, true);  // planted: the ragged end of a row is skipped
-    for (size_t n = 0; n < reductions.size(); ++n) finish_reduction(*reductions[n], partial[n], row);
-    hoisted_.clear();
-  });
+      }
+      b_.yield(std::move(next));
+    });
+    partial = made->results;
+  };
+  const Index whole = floordiv(length, lanes) * lanes;
+  loop(number(0), whole, false);
+  if (!options_.plant.is("lower_fused", 1)) loop(whole, length, true);  // planted: the ragged end of a row is skipped
+  for (size_t n = 0; n < count; ++n) {
+    for (size_t u = 1; u < static_cast<size_t>(in_flight); ++u)
+      partial[n] = join(reductions[n]->kind, partial[n], partial[u * count + n]);
+    finish_reduction(*reductions[n], partial[n], row);
+  }
+  hoisted_.clear();
 }
 
 }  // namespace tilewright::plan::cpu

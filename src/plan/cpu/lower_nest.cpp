@@ -218,26 +218,109 @@ void Lowering::hoist_uniform(const ir::Region& body, const Value* lane_variable)
   }
 }
 
+namespace {
+
+/// The terms of a conjunction.
+void collect_terms(Index condition, std::vector<Index>& out) {
+  if (condition.op() != ir::IndexOp::And) return out.push_back(condition);
+  collect_terms(Index(condition.node()->a), out), collect_terms(Index(condition.node()->b), out);
+}
+
+/// What must stay positive: b - a of a < b, b - a + 1 of a <= b.
+Index gap_of(Index term) {
+  if (term.op() != ir::IndexOp::Lt && term.op() != ir::IndexOp::Le) return {};
+  return Index(term.node()->b) - Index(term.node()->a) + (term.op() == ir::IndexOp::Le ? 1 : 0);
+}
+
+/// `if` around everything that `body` does besides pure operations; null when there is none.
+const Op* guard_of(const ir::Region& body) {
+  const Op* guard = nullptr;
+  for (const Op* op : body.ops) {
+    if (op->kind == OpKind::Yield) continue;
+    if (op->kind == OpKind::If && !guard && op->results.empty()) {
+      const bool has_else = op->regions.size() > 1 && std::ranges::any_of(op->regions[1]->ops, [](const Op* inner) {
+                              return inner->kind != OpKind::Yield;
+                            });
+      if (has_else) return nullptr;
+      guard = op;
+    } else if (guard || !(info(op->kind).traits & ir::kPure) || op->kind == OpKind::Assume) {
+      return nullptr;
+    }
+  }
+  return guard;
+}
+
+}  // namespace
+
+/// A guard that bounds iteration variables from above (`if b*64 + i < N`) shortens their loops.
+GuardedBody Lowering::peel_guard(const Op& parallel) const {
+  const ir::Region& body = *parallel.regions[0];
+  GuardedBody whole{&body, nullptr, map(parallel.as<ir::ParallelAttributes>().extents)};
+  const Op* guard = guard_of(body);
+  const Op* test = guard ? guard->operands[0]->def : nullptr;
+  if (!test || test->kind != OpKind::IndexValue) return whole;
+  GuardedBody out = whole;
+  std::vector<Index> terms;
+  collect_terms(test->as<ir::IndexAttributes>().index, terms);
+  for (Index term : terms) {
+    const Index gap = gap_of(term);
+    if (!gap) return whole;
+    size_t bounded = body.arguments.size();
+    for (size_t d = 0; d < body.arguments.size(); ++d) {
+      if (!uses_symbol(gap, body.arguments[d])) continue;
+      if (bounded != body.arguments.size()) return whole;
+      bounded = d;
+    }
+    if (bounded == body.arguments.size()) return whole;
+    const Index limit = gap + gap.node()->context->symbol(body.arguments[bounded]);
+    if (uses_symbol(limit, body.arguments[bounded])) return whole;
+    bool is_outer = true;
+    for_each_symbol(limit, [&](const Value* v) { is_outer &= values_.contains(v) || arguments_.index_of(v); });
+    if (!is_outer) return whole;
+    out.extents[bounded] = min(out.extents[bounded], map(limit));
+  }
+  out.body = guard->regions[0], out.guard = guard;
+  return out;
+}
+
+/// The operations before a guard that was left out, then what it guards.
+Status Lowering::lower_body(const Op& parallel, const GuardedBody& guarded) {
+  if (guarded.guard) {
+    for (const Op* op : parallel.regions[0]->ops) {
+      if (op == guarded.guard) break;
+      if (op == guarded.guard->operands[0]->def || hoisted_.contains(op->result())) continue;
+      b_.set_location(op->location);
+      lower_element(*op);
+    }
+  }
+  return lower_region(*guarded.body);
+}
+
 Status Lowering::lower_parallel(const Op& op) {
   const ir::Region& body = *op.regions[0];
-  const auto extents = map(op.as<ir::ParallelAttributes>().extents);
   const LaneChoice choice = choose_lanes(op);
+  const GuardedBody guarded = peel_guard(op);
   Status status;
   const auto bind = [&](const std::vector<Index>& at) {
     for (size_t d = 0; d < at.size(); ++d) index_of_[body.arguments[d]] = at[d];
   };
-  nest(
-      extents, choice,
-      [&](const std::vector<Index>& at) {
-        bind(at);
-        if (status) status = lower_region(body);
-      },
-      [&](const std::vector<Index>& at) {
-        bind(at);
-        hoisted_.clear();
-        if (choice.dimension >= 0) hoist_uniform(body, body.arguments[static_cast<size_t>(choice.dimension)]);
-      });
+  const auto before_lanes = [&](const std::vector<Index>& at) {
+    bind(at);
+    hoisted_.clear();
+    if (choice.dimension < 0) return;
+    const Value* lane = body.arguments[static_cast<size_t>(choice.dimension)];
+    hoist_uniform(body, lane);
+    if (guarded.guard) hoist_uniform(*guarded.body, lane);
+  };
+  const auto lower_lanes = [&](const std::vector<Index>& at) {
+    bind(at);
+    if (status) status = lower_body(op, guarded);
+  };
+  begin_streams(op);
+  const UniformGuard uniform = guarded.guard || choice.lanes == 1 ? UniformGuard{} : find_guard({&op});
+  lower_guarded(uniform, [&] { nest(guarded.extents, choice, lower_lanes, before_lanes); });
   hoisted_.clear();
+  end_streams();
   return status;
 }
 

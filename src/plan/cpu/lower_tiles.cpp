@@ -12,8 +12,8 @@ using ir::ReduceKind;
 using ir::Type;
 using ir::Value;
 
-/// Element of a view: `at` counts kept dimensions; what it leaves out (the one element that a tile of one dimension reduces
-/// into) is at 0.
+/// Element of a view: `at` counts kept dimensions; what it leaves out (the one element that a tile of one dimension
+/// reduces into) is at 0.
 std::vector<Index> Lowering::view_at(const ir::View& view, const std::vector<Index>& at) const {
   std::vector<Index> out;
   size_t next = 0;
@@ -67,19 +67,21 @@ std::vector<Index> Lowering::inside_extents(const ir::View& view, std::vector<In
 /// Loops only over what lies inside both buffers, then fills the rest with the out-of-bounds value.
 void Lowering::lower_copy(const Op& op) {
   const auto& a = op.as<ir::CopyAttributes>();
-  const DType from = a.src.buffer->type.dtype, to = a.dst.buffer->type.dtype;
+  const DType from = source_of(a.src.buffer).storage, to = a.dst.buffer->type.dtype;
   Value* oob = op.operands.empty() ? nullptr : value(op.operands[0]);
   const bool raw = from == to && !oob;
   const DType widest = bits(compute_type(from)) > bits(compute_type(to)) ? compute_type(from) : compute_type(to);
   const auto written = inside_extents(a.dst, view_extents(a.dst));
   const auto read = inside_extents(a.src, written);
   const int d = lane_dimension({&a.dst, &a.src});
+  begin_streams(op);
   const LaneChoice choice{d, d < 0 ? 1 : lanes_for(written[static_cast<size_t>(d)], raw ? from : widest)};
   nest(read, choice, [&](const std::vector<Index>& at) {
-    Value* v = load(placement(a.src.buffer), view_at(a.src, at), oob, raw);
+    Value* v = load(source_of(a.src.buffer), view_at(a.src, at), oob, raw);
     if (!raw) v = b_.cast(v, compute_type(to));
     store(placement(a.dst.buffer), view_at(a.dst, at), v, raw);
   });
+  end_streams();
   if (read == written) return;
   const DType compute = compute_type(to);
   Value* rest = oob ? b_.cast(oob, compute) : is_float(compute) ? b_.real(compute, 0) : b_.integer(compute, 0);
@@ -127,7 +129,7 @@ void Lowering::lower_reduce(const Op& op) {
     const Op* loop = b_.for_loop(
         number(0), extents[static_cast<size_t>(a.dim)], number(1), {start}, [&](const std::vector<Value*>& v) {
           bounds_.declare(v[0], number(0), extents[static_cast<size_t>(a.dim)] - 1);
-          Value* x = load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, vector_.indices().symbol(v[0]))));
+          Value* x = load(source_of(a.src.buffer), view_at(a.src, with(at, a.dim, vector_.indices().symbol(v[0]))));
           if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
           x = b_.cast(x, compute);
           b_.yield({widen(join(a.kind, v[1], x))});
@@ -151,10 +153,11 @@ void Lowering::lower_row_reduce(const ir::ReduceAttributes& a, const std::vector
       bounds_.declare(variable, number(0), length - 1 - (masked ? 0 : ahead));
       const Index i = vector_.indices().symbol(variable) + ahead;
       if (masked) lanes_.remaining = length - i;
-      Value* x = load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, i)));
+      Value* x = load(source_of(a.src.buffer), view_at(a.src, with(at, a.dim, i)));
       if (takes_magnitude(a.kind)) x = b_.unary(ir::UnaryOp::Abs, x);
       x = widen(b_.cast(x, compute));
-      if (masked && !options_.plant.is("lower_tiles", 1)) x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes));
+      if (masked && !options_.plant.is("lower_tiles", 1))
+        x = select(lane_mask(lanes_.remaining), x, identity(a.kind, compute, lanes));
       Value* joined = join(a.kind, old, x);
       lanes_ = outside;
       return joined;
@@ -208,7 +211,7 @@ void Lowering::lower_scan(const Op& op) {
                 [&](const std::vector<Value*>& v) {
                   bounds_.declare(v[0], number(0), length - 1);
                   const auto element = with(at, a.dim, vector_.indices().symbol(v[0]));
-                  Value* x = b_.cast(load(placement(a.src.buffer), view_at(a.src, element)), compute);
+                  Value* x = b_.cast(load(source_of(a.src.buffer), view_at(a.src, element)), compute);
                   Value* running = widen(join(kind, v[1], x));
                   store(placement(a.dst.buffer), view_at(a.dst, element), running);
                   b_.yield({running});
@@ -230,7 +233,7 @@ void Lowering::lower_reduce_arg(const Op& op) {
   const Index length = extents[static_cast<size_t>(a.dim)];
   nest(outer, {lane, lanes}, [&](const std::vector<Index>& at) {
     const auto element = [&](Index k) {
-      return widen(load(placement(a.src.buffer), view_at(a.src, with(at, a.dim, k))));
+      return widen(load(source_of(a.src.buffer), view_at(a.src, with(at, a.dim, k))));
     };
     std::vector<Value*> start{element(number(0)), b_.integer(index, 0, lanes_.count)};
     const Op* loop = b_.for_loop(number(1), length, number(1), start, [&](const std::vector<Value*>& v) {
@@ -257,7 +260,7 @@ void Lowering::lower_atomic_tile(const Op& op) {
   const auto extents = view_extents(a.dst);
   nest(extents, {}, [&](const std::vector<Index>& at) {
     const Placement& dst = placement(a.dst.buffer);
-    Value* x = b_.cast(load(placement(a.src.buffer), view_at(a.src, at)), compute_type(dst.storage));
+    Value* x = b_.cast(load(source_of(a.src.buffer), view_at(a.src, at)), compute_type(dst.storage));
     const Address where = address(dst, view_at(a.dst, at));
     const auto perform = [&](const std::vector<Value*>&) {
       b_.op(OpKind::AtomicMemory, {b_.offset(where.pointer, where.bytes), x},

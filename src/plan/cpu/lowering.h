@@ -26,7 +26,14 @@ struct Placement {
   std::vector<ir::Index> strides;
   std::vector<ir::Index> extents;
   DType storage = DType::F32;
-  int lanes = 0;  ///< > 0: private to a lane; elements are groups of that many
+  int lanes = 0;   ///< > 0: private to a lane; elements are groups of that many
+  ir::Index base;  ///< bytes from the pointer to the first element; empty: none
+};
+
+/// A tensor whose stores may bypass the caches.
+struct Streaming {
+  ir::Index is_large;      ///< too large to be found in a cache again
+  ir::Index misalignment;  ///< of its address, in bytes
 };
 
 /// The lanes an operation is lowered for.
@@ -47,6 +54,19 @@ struct Address {
   ir::Value* offsets = nullptr;  ///< i64 lanes, for Varying
   ir::Value* mask = nullptr;     ///< lanes (or one bool) that may touch memory; null: all
   ir::Value* inside = nullptr;   ///< lanes inside the buffer; null: all
+};
+
+/// A `parallel` without the `if` around all that it does: where that was a bound, the loops end there.
+struct GuardedBody {
+  const ir::Region* body = nullptr;
+  const ir::Op* guard = nullptr;  ///< the `if` left out; null: none
+  std::vector<ir::Index> extents;
+};
+
+/// Conditions of `parallel`s that all hold wherever `holds` does, which is uniform over the block.
+struct UniformGuard {
+  ir::Index holds;  ///< empty: there are no such conditions
+  std::vector<const ir::Value*> conditions;
 };
 
 /// What a choice of vectorised dimension costs and needs.
@@ -97,12 +117,29 @@ class Lowering {
   Status lower_divergent_if(const ir::Op& op, ir::Value* condition);
   Status lower_while(const ir::Op& op);
   void bind_arguments();
+  void declare_divisions();
 
   // storage.cpp
   Status place(const ir::Op& alloc);
   const Placement& placement(const ir::Value* buffer) const { return placements_.at(buffer); }
   int64_t reserve(int64_t bytes, int64_t align = 64);
   void place_argument(int tensor);
+
+  // read_in_place.cpp: row tiles that are only copies.
+  const Placement& source_of(const ir::Value* buffer) const;
+  bool read_in_place(const ir::Region& region, size_t position);
+  std::optional<Placement> view_as_tile(const ir::CopyAttributes& copy) const;
+  void end_sources(const ir::Op& op);
+  const ir::Op* busiest_pass(const ir::Region& region, size_t position) const;
+
+  // guard_uniform.cpp: conditions that hold for all of a block.
+  UniformGuard find_guard(const std::vector<const ir::Op*>& parallels) const;
+  void lower_guarded(const UniformGuard& guard, const std::function<void()>& lower);
+
+  // streaming.cpp: stores past the caches.
+  void begin_streams(const ir::Op& op);
+  void end_streams() { streams_.clear(); }
+  bool store_streaming(const Placement& place, const Address& a, const ir::MemoryAttributes& memory, ir::Value* v);
 
   // access.cpp: element addresses, masks, lanes.
   ir::Index map(ir::Index x) const;
@@ -136,6 +173,8 @@ class Lowering {
   void nest(const std::vector<ir::Index>& extents, LaneChoice choice, const NestBody& body,
             const NestBody& before_lanes = {});
   Status lower_parallel(const ir::Op& op);
+  Status lower_body(const ir::Op& parallel, const GuardedBody& guarded);
+  GuardedBody peel_guard(const ir::Op& parallel) const;
   LaneChoice choose_lanes(const ir::Op& parallel);
   void hoist_uniform(const ir::Region& body, const ir::Value* lane_variable);
 
@@ -157,12 +196,15 @@ class Lowering {
   int group_lanes(const FusedGroup& group);
   Status lower_group(const FusedGroup& group, int lanes);
   void lower_group_loops(const FusedGroup& group, const std::vector<ir::Index>& extents, int lanes);
+  void lower_group_row(const FusedGroup& group, const std::vector<ir::Index>& row, ir::Index length, int lanes);
+  void hoist_members(const FusedGroup& group, const std::vector<ir::Index>& row);
+  std::vector<ir::Value*> lower_group_lanes(const FusedGroup& group, const std::vector<ir::Index>& at,
+                                            const std::vector<ir::Value*>& partial, bool masked);
   ir::Value* lower_member(const ir::Op& op, const std::vector<ir::Index>& at, ir::Value* partial, bool masked);
   void finish_reduction(const ir::ReduceAttributes& a, ir::Value* total, std::vector<ir::Index> row);
   void prefetch_next_block(const ir::View& view, const std::vector<ir::Index>& at);
   std::vector<ir::Index> group_extents(const FusedGroup& group) const;
-  bool is_used_after(const ir::Value* buffer, const ir::Op& op) const;
-  ir::Index written_bytes(const FusedGroup& group) const;
+  void find_unread_stores(const FusedGroup& group);
 
   // lower_gemm.cpp
   /// True when `next`, the operation after it, was lowered with it.
@@ -206,8 +248,14 @@ class Lowering {
   /// Inside a fused pass: values stored to tiles in this iteration, by buffer and element.
   std::map<std::pair<const ir::Value*, std::vector<const ir::IndexNode*>>, ir::Value*> forwarded_;
   bool forwards_ = false;
-  bool streams_ = false;  ///< stores to global memory bypass the caches
-  int loop_depth_ = 0;    ///< loops of the author's around the operation
+  std::unordered_set<const ir::Value*> assumed_;  ///< tile-level conditions that hold for every iteration
+  std::unordered_set<const ir::Value*> unread_;   ///< tiles (their pointers) that nothing reads after the pass
+  std::unordered_map<const ir::Value*, Streaming> streams_;  ///< by the tensor's pointer
+  std::unordered_map<const ir::Value*, Placement> sources_;  ///< tiles that are read where they were copied from
+  std::unordered_map<const ir::Op*, std::vector<const ir::Value*>> source_ends_;  ///< operations that overwrite them
+  std::unordered_set<const ir::Value*> replaced_;  ///< inside a fused pass: tiles already overwritten
+  std::unordered_map<const ir::Op*, const ir::View*> prefetched_at_;  ///< by the first member of a pass
+  int loop_depth_ = 0;                                                ///< loops of the author's around the operation
   int64_t scratch_bytes_ = 0;
 };
 

@@ -80,6 +80,9 @@ class PlannedKernel {
         case runtime::SlotKind::Stride: slots_.push_back(stride(tensors.at(slot.argument), slot.axis)); break;
         case runtime::SlotKind::Scalar: slots_.push_back(scalars.at(slot.argument)); break;
         case runtime::SlotKind::Present: slots_.push_back(tensors.at(slot.argument).data != nullptr); break;
+        case runtime::SlotKind::Misalignment:
+          slots_.push_back(static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensors.at(slot.argument).data) % 64));
+          break;
         case runtime::SlotKind::Computed: slots_.push_back(evaluate(slot.value, slots_)); break;
       }
     }
