@@ -200,7 +200,7 @@ void Lowering::hoist_uniform(const ir::Region& body, const Value* lane_variable)
     return outer;
   };
   for (const Op* op : body.ops) {
-    bool movable = info(op->kind).traits & ir::kPure && op->kind != OpKind::Assume && op->kind != OpKind::Constant;
+    bool movable = info(op->kind).traits & ir::kPure && op->kind != OpKind::Assume;
     if (op->kind == OpKind::Load) {
       const auto& a = op->as<ir::AccessAttributes>();
       movable = !stored.contains(a.buffer);
