@@ -198,7 +198,7 @@ int vectors_in_flight(const FusedGroup& group, Index length, int lanes) {
   bool reduces = false;
   for (const Op* op : group.members) cost += arithmetic(*op), reduces |= op->kind == OpKind::Reduce;
   if (!reduces || !length.constant()) return 1;
-  const int wanted = cost <= 3 ? 4 : cost <= 8 ? 2 : 1;
+  const int wanted = cost <= 3 ? 4 : 2;
   constexpr int64_t kWorthwhile = 512;  // elements; independent short rows overlap by themselves
   return *length.constant() % (int64_t{wanted} * lanes) == 0 && *length.constant() >= kWorthwhile ? wanted : 1;
 }
@@ -223,10 +223,10 @@ void Lowering::lower_group_row(const FusedGroup& group, const std::vector<Index>
     const Lanes outside = lanes_;
     const int64_t step = int64_t{in_flight} * lanes;
     const Op* made = b_.for_loop(lo, hi, number(step), partial, [&](const std::vector<Value*>& v) {
-      bounds_.declare(v[0], number(0), length - (masked ? 1 : step));
       std::vector<Value*> next;
       for (int u = 0; u < in_flight; ++u) {
         lanes_ = {.count = lanes, .variable = v[0]};
+        bounds_.declare(v[0], number(0), length - 1 - int64_t{u} * lanes);  // what its last lane adds included
         auto at = row;
         at.push_back(vector_.indices().symbol(v[0]) + int64_t{u} * lanes);
         if (masked) lanes_.remaining = length - at.back();
