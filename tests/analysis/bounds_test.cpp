@@ -29,6 +29,24 @@ struct Space {
   }
 };
 
+TEST(Bounds, YoungestFactsComeFirst) {
+  Space s;
+  s.bounds.declare(s.i, s.n(0), min(s.n(8), s.of(s.size) - s.of(s.block) * 8) - 1);
+  EXPECT_TRUE(s.bounds.is_never_less(s.of(s.size) - 1, s.of(s.block) * 8 + s.of(s.i))) << "a clipped loop stays inside";
+}
+
+TEST(Bounds, HeadsOfAGroup) {
+  Space s;
+  const Index heads = s.of(s.size), groups = s.of(s.block);
+  s.bounds.declare(s.block, s.n(0), {});
+  s.bounds.declare(s.i, s.n(0), heads - 1);
+  const Index group = floordiv(s.of(s.i), floordiv(heads, groups));
+  EXPECT_FALSE(s.bounds.is_never_less(groups - 1, group)) << "7 heads in 2 groups of 3: head 6 is in no group";
+  s.bounds.declare_divides(groups, heads);
+  EXPECT_TRUE(s.bounds.is_never_less(groups - 1, group));
+  EXPECT_TRUE(s.bounds.is_never_negative(group));
+}
+
 TEST(Bounds, ProvesWhatBlocksNeed) {
   Space s;
   EXPECT_TRUE(s.bounds.is_never_negative(s.of(s.block) * 8 + s.of(s.i)));

@@ -111,7 +111,6 @@ class Lowering {
   llvm::Value* address(const ir::Op& op);
   llvm::Value* offset(llvm::Value* base, ir::Index bytes);
   llvm::Value* compare_and_swap(const ir::Op& op);
-  void store_streaming(llvm::Value* x, llvm::Value* target, llvm::Align align);
   llvm::AllocaInst* spare_memory(llvm::AllocaInst*& spare, bool is_zero);
 
   llvm::Value* in_outermost_scope(const ir::IndexNode* node, Cache cache);

@@ -75,32 +75,11 @@ Status Lowering::lower_store(const ir::Op& op) {
     b_.CreateAlignedStore(x, target, llvm::Align(1));
     return {};
   }
-  if (m.streaming && t.lanes > 1) {
-    store_streaming(x, target, align);
-    return {};
-  }
-  b_.CreateAlignedStore(x, target, align);
+  auto* store = b_.CreateAlignedStore(x, target, align);
+  if (m.streaming)
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                       llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
   return {};
-}
-
-/// Past the caches when the address is a multiple of the vector's size, else an ordinary store.
-void Lowering::store_streaming(llvm::Value* x, llvm::Value* target, llvm::Align align) {
-  llvm::Function* function = b_.GetInsertBlock()->getParent();
-  const uint64_t size = function->getParent()->getDataLayout().getTypeStoreSize(x->getType());
-  llvm::Value* low = b_.CreateAnd(b_.CreatePtrToInt(target, b_.getInt64Ty()), b_.getInt64(size - 1));
-  auto* aligned = llvm::BasicBlock::Create(b_.getContext(), "store.streaming", function);
-  auto* ordinary = llvm::BasicBlock::Create(b_.getContext(), "store.ordinary", function);
-  auto* after = llvm::BasicBlock::Create(b_.getContext(), "store.end", function);
-  b_.CreateCondBr(b_.CreateICmpEQ(low, b_.getInt64(0)), aligned, ordinary);
-  b_.SetInsertPoint(aligned);
-  auto* store = b_.CreateAlignedStore(x, target, llvm::Align(size));
-  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                     llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
-  b_.CreateBr(after);
-  b_.SetInsertPoint(ordinary);
-  b_.CreateAlignedStore(x, target, align);
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
 }
 
 llvm::Value* Lowering::lower_gather(const ir::Op& op) {

@@ -133,7 +133,9 @@ void Lowering::find_unread_stores(const FusedGroup& group) {
     for (const Touch& t : touches) {
       const DType dtype = t.buffer->type.dtype;
       if (!t.is_write || !t.is_own_element || dtype != compute_type(dtype)) continue;
-      if (!is_live_after(*grid_, *group.members.back(), t.buffer)) unread_.insert(placement(t.buffer).pointer);
+      const bool is_read =
+          is_live_after(*grid_, *group.members.back(), t.buffer) && !options_.plant.is("lower_fused", 2);
+      if (!is_read) unread_.insert(placement(t.buffer).pointer);  // planted: tiles that are read later are not stored
     }
   }
 }

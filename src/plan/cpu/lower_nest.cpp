@@ -277,7 +277,8 @@ GuardedBody Lowering::peel_guard(const Op& parallel) const {
     bool is_outer = true;
     for_each_symbol(limit, [&](const Value* v) { is_outer &= values_.contains(v) || arguments_.index_of(v); });
     if (!is_outer) return whole;
-    out.extents[bounded] = min(out.extents[bounded], map(limit));
+    const int64_t beyond = options_.plant.is("lower_nest", 1) ? 1 : 0;  // planted: one iteration too many
+    out.extents[bounded] = min(out.extents[bounded], map(limit) + beyond);
   }
   out.body = guard->regions[0], out.guard = guard;
   return out;

@@ -88,7 +88,9 @@ bool Lowering::read_in_place(const ir::Region& region, size_t position) {
 void Lowering::end_sources(const Op& op) {
   const auto found = source_ends_.find(&op);
   if (found == source_ends_.end()) return;
-  for (const Value* tile : found->second) sources_.erase(tile);
+  if (!options_.plant.is("read_in_place", 1)) {  // planted: readers after an update still see the tensor
+    for (const Value* tile : found->second) sources_.erase(tile);
+  }
   source_ends_.erase(found);
 }
 

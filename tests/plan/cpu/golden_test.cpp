@@ -2,13 +2,11 @@
 // for a machine whose facts are constants. `plan_cpu_test --update-golden` writes the files anew.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "ir/printer.h"
 #include "lang/elaborate.h"
+#include "plan/cpu/golden.h"
 #include "plan/cpu/plan.h"
 
 namespace tilewright::plan::cpu {
@@ -45,23 +43,6 @@ std::string source(const Golden& g) {
   return text.str();
 }
 
-bool updates() {
-  const auto& arguments = testing::internal::GetArgvs();
-  return std::getenv("TW_UPDATE_GOLDEN") || std::ranges::find(arguments, "--update-golden") != arguments.end();
-}
-
-void compare(const std::string& name, const std::string& text) {
-  const std::string path = std::string(TW_SOURCE_DIR) + "/tests/plan/cpu/golden/" + name + ".txt";
-  if (updates()) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::ifstream file(path);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(text, expected.str()) << path << "; when the change is meant: plan_cpu_test --update-golden";
-}
-
 class Stages : public testing::TestWithParam<Golden> {};
 
 TEST_P(Stages, AreAsRecorded) {
@@ -72,11 +53,7 @@ TEST_P(Stages, AreAsRecorded) {
   ASSERT_TRUE(kernel) << program->render(kernel.error());
   const auto planned = plan(*kernel, *target::parse_cpu(g.target), {.verify = true});
   ASSERT_TRUE(planned) << planned.error().message;
-  std::string facts;
-  for (const Fact& fact : planned->facts) facts += fact.what + ": " + fact.why + "\n";
-  compare(std::string(g.name) + ".facts", facts);
-  compare(std::string(g.name) + ".planned", to_text(planned->planned));
-  compare(std::string(g.name) + ".vector", to_text(planned->vector));
+  compare_stages(g.name, *planned);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Stages, testing::ValuesIn(kGolden), [](const auto& param) { return param.param.name; });
