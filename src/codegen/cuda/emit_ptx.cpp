@@ -123,6 +123,12 @@ class Emitter {
     return by_width[static_cast<int>(width(type))];
   }
 
+  /// cvt knows numbers only: bits count as unsigned.
+  static Scalar number_of(Scalar type) {
+    if (type < Scalar::B8 || type > Scalar::B64) return type;
+    return static_cast<Scalar>(static_cast<int>(type) - static_cast<int>(Scalar::B8) + static_cast<int>(Scalar::U8));
+  }
+
   void one(const Inst& inst) {
     switch (op_class(inst.op)) {
       case OpClass::Alu: alu(inst); break;
@@ -219,7 +225,7 @@ class Emitter {
     if (is_float(to) && !(is_float(from) && bytes(from) < bytes(to))) round = ".rn";
     if (!is_float(to) && is_float(from)) round = ".rzi";
     if (to == Scalar::TF32) round = ".rna";
-    put("{}cvt{}.{}.{} {}, {};", guard(inst), round, suffix(to), suffix(from), out, a);
+    put("{}cvt{}.{}.{} {}, {};", guard(inst), round, suffix(number_of(to)), suffix(number_of(from)), out, a);
   }
   void special(const Inst& inst) {
     if (static_cast<SpecialRegister>(inst.attr[0]) == SpecialRegister::SharedBase)
@@ -443,11 +449,14 @@ Result<std::string> emit_ptx(std::span<const Program> programs, const PtxOptions
     if (!text) return text;
     entries += *text;
   }
-  std::string out = fmt::format(".version 8.0\n.target sm_{}{}\n.address_size 64\n", options.architecture, needs_sm90a ? "a" : "");
+  std::string out =
+      fmt::format(".version 8.0\n.target sm_{}{}\n.address_size 64\n", options.architecture, needs_sm90a ? "a" : "");
   if (has_shared) out += ".extern .shared .align 1024 .b8 tw_shared[];\n";
   return out + entries;
 }
 
-Result<std::string> emit_ptx(const Program& program, const PtxOptions& options) { return emit_ptx(std::span(&program, 1), options); }
+Result<std::string> emit_ptx(const Program& program, const PtxOptions& options) {
+  return emit_ptx(std::span(&program, 1), options);
+}
 
 }  // namespace tilewright::codegen

@@ -39,6 +39,29 @@ TEST(Assemble, ATextThatIsNotPtxComesBackWithTheLog) {
   EXPECT_EQ(cubin.error().code, DiagnosticCode::E2553);
 }
 
+TEST(EmitPtx, BitsAreConvertedAsUnsignedNumbers) {
+  using ir::thread::Scalar;
+  const auto assembler = Assembler::open();
+  constexpr Scalar kTypes[] = {Scalar::B16, Scalar::B32, Scalar::B64, Scalar::U16, Scalar::U32,
+                               Scalar::U64, Scalar::S16, Scalar::S32, Scalar::S64};
+  for (const Scalar from : kTypes) {
+    for (const Scalar to : kTypes) {
+      ir::thread::Builder b("k");
+      const auto thread = b.special(ir::thread::SpecialRegister::ThreadX);
+      const auto x = b.convert(from, Scalar::U32, thread);
+      const ir::thread::Value converted[] = {b.convert(to, from, x)};
+      b.store(to, thread, converted, {.space = ir::thread::Space::Shared});
+      const auto ptx = emit_ptx(b.finish(), {.architecture = 80});
+      ASSERT_TRUE(ptx) << ptx.error().message;
+      for (size_t at = ptx->find("cvt."); at != std::string::npos; at = ptx->find("cvt.", at + 1))
+        EXPECT_EQ(ptx->substr(at, ptx->find(' ', at) - at).find(".b"), std::string::npos) << *ptx;
+      if (!assembler) continue;
+      const auto cubin = assembler->assemble(*ptx, "sm_80");
+      ASSERT_TRUE(cubin) << cubin.error().message << *ptx;
+    }
+  }
+}
+
 TEST(EmitPtx, RefusesHopperInstructionsForOlderChips) {
   ir::thread::Builder b("k");
   b.emit(ir::thread::Op::FenceAsync);
