@@ -37,7 +37,7 @@ tw_room(bench/traffic DEPENDS base bench/record measure LINKS nlohmann_json::nlo
 tw_room(bench/decision DEPENDS base bench/record bench/oracle measure bench/traffic LINKS nlohmann_json::nlohmann_json)
 tw_room(bench/report DEPENDS base bench/record bench/oracle bench/decision bench/traffic measure LINKS nlohmann_json::nlohmann_json SQLite::SQLite3)
 tw_room(bench DEPENDS measure tune candidate bench/record bench/oracle bench/traffic bench/decision bench/report LINKS nlohmann_json::nlohmann_json)
-tw_room(bench/suite DEPENDS bench bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
+tw_room(bench/suite DEPENDS runtime/cuda bench bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
 tw_room(dispatch DEPENDS driver tune)
 tw_room(adapters/rival DEPENDS base candidate LINKS ${CMAKE_DL_LIBS} nlohmann_json::nlohmann_json)
 tw_room(adapters DEPENDS candidate driver LINKS nlohmann_json::nlohmann_json)

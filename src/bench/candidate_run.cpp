@@ -223,30 +223,8 @@ class CandidateRun {
         floor.push_back(empty->mark_ms.at("ready"));
       }
     }
-    if (auto ok = record(install_cell()); !ok) return ok;
+    if (auto ok = record(install_cell(base(), paths_)); !ok) return ok;
     return record(import_cell(base(), ready, floor));
-  }
-
-  Cell install_cell() const {
-    Cell cell = cell_like(base(), Stage::Install);
-    int64_t total = 0;
-    std::error_code error;
-    for (const std::string& path : paths_) {
-      if (fs::is_regular_file(path, error)) total += static_cast<int64_t>(fs::file_size(path, error));
-      for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-        if (it->is_regular_file(error) && !it->is_symlink(error)) total += static_cast<int64_t>(it->file_size(error));
-      }
-      error.clear();
-    }
-    cell.detail["paths"] = paths_;
-    if (paths_.empty()) {
-      cell.reason = "the candidate declares no paths";
-      return cell;
-    }
-    cell.state = State::Measured;
-    cell.value = static_cast<double>(total);
-    cell.n = cell.procs = 1;
-    return cell;
   }
 
   Status compile_and_load() {

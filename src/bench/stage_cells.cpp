@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "measure/paired.h"
 #include "measure/process_summary.h"
@@ -93,6 +94,29 @@ Cell cell_like(const Cell& base, Stage stage) {
   cell.unit = info(stage).unit;
   cell.started_at = base.started_at;
   cell.ended_at = utc_now();
+  return cell;
+}
+
+Cell install_cell(const Cell& base, const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  Cell cell = cell_like(base, Stage::Install);
+  int64_t total = 0;
+  std::error_code error;
+  for (const std::string& path : paths) {
+    if (fs::is_regular_file(path, error)) total += static_cast<int64_t>(fs::file_size(path, error));
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      if (it->is_regular_file(error) && !it->is_symlink(error)) total += static_cast<int64_t>(it->file_size(error));
+    }
+    error.clear();
+  }
+  cell.detail["paths"] = paths;
+  if (paths.empty()) {
+    cell.reason = "the candidate declares no paths";
+    return cell;
+  }
+  cell.state = State::Measured;
+  cell.value = static_cast<double>(total);
+  cell.n = cell.procs = 1;
   return cell;
 }
 

@@ -13,6 +13,9 @@ namespace tilewright::bench {
 /// A new cell of the same candidate for another stage.
 Cell cell_like(const Cell& base, Stage stage);
 
+/// Bytes of the files below the paths a candidate declares.
+Cell install_cell(const Cell& base, const std::vector<std::string>& paths);
+
 /// `ready_ms`: one per process, fork to ready; `floor_ms`: the same for a child that opens nothing.
 Cell import_cell(const Cell& base, const std::vector<double>& ready_ms, const std::vector<double>& floor_ms);
 

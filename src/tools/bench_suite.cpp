@@ -108,7 +108,8 @@ Result<ExitCode> run_suite_command(const SuiteFlags& flags, const SuiteRun& run,
   bench::SuiteOptions options;
   options.executable = session.executable;
   options.suite = std::move(*suite);
-  options.threads = run.threads.empty() ? usual_threads() : run.threads;
+  const bool on_cpu = options.suite.device == "cpu";
+  options.threads = !run.threads.empty() ? run.threads : on_cpu ? usual_threads() : std::vector<int>{1};
   options.filter = flags.filter;
   if (flags.rounds > 0) options.rounds = flags.rounds;
   options.row_limit_s = flags.row_limit_s;

@@ -17,7 +17,7 @@ constexpr double kLoadGoalMs = 1, kStartGoalMs = 15, kPeakGoalMib = 100 * 1e6 / 
 
 std::vector<LifecycleRow> rows_of_table() {
   std::vector<LifecycleRow> out;
-#define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary)
+#define TW_SUITE(id, name, device, ceiling, flushed, mean_goal, summary)
 #define TW_RIVALS(id, spellings)
 #define TW_CASE(suite, kernel, workload, dtypes, rivals, goal, share)
 #define TW_LIFE(kernel_name, key, goal) out.push_back({kernel_name, key, goal, "", {}, {}, {}, {}, {}});

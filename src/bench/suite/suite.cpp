@@ -6,7 +6,7 @@ namespace tilewright::bench {
 namespace {
 
 enum class SuiteId : uint8_t {
-#define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary) id,
+#define TW_SUITE(id, name, device, ceiling, flushed, mean_goal, summary) id,
 #define TW_RIVALS(id, spellings)
 #define TW_CASE(suite, kernel, workload, dtypes, rivals, goal, share)
 #define TW_LIFE(kernel, workload, goal_ms)
@@ -16,7 +16,7 @@ enum class SuiteId : uint8_t {
 };
 
 enum class Rivals : uint8_t {
-#define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary)
+#define TW_SUITE(id, name, device, ceiling, flushed, mean_goal, summary)
 #define TW_RIVALS(id, spellings) id,
 #include "bench/suite/suites.def"
 #undef TW_RIVALS
@@ -52,7 +52,13 @@ bool take_suffix(std::string& text, std::string_view suffix) {
 
 SuiteCase make_case(std::string_view kernel, std::string_view workload, std::string_view dtypes, Rivals rivals,
                     double goal, double share) {
-  SuiteCase out{kernel, workload, dtypes, words(spellings_of(rivals)), rivals == Rivals::Products, goal, share};
+  SuiteCase out{kernel,
+                workload,
+                dtypes,
+                words(spellings_of(rivals)),
+                rivals == Rivals::Products || rivals == Rivals::GpuProducts,
+                goal,
+                share};
   return out;
 }
 
@@ -74,8 +80,8 @@ std::vector<Contender> SuiteCase::contenders() const {
 
 std::vector<Suite> all_suites() {
   std::vector<Suite> out;
-#define TW_SUITE(id, name, ceiling, flushed, mean_goal, summary) \
-  out.push_back({name, CeilingProbe::Kind::ceiling, flushed, mean_goal, summary, {}});
+#define TW_SUITE(id, name, device, ceiling, flushed, mean_goal, summary) \
+  out.push_back({name, device, CeilingProbe::Kind::ceiling, flushed, mean_goal, summary, {}});
 #define TW_RIVALS(id, spellings)
 #define TW_LIFE(kernel, workload, goal_ms)
 #define TW_CASE(suite, kernel, workload, dtypes, rivals, goal, share) \

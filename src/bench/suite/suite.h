@@ -26,6 +26,7 @@ struct SuiteCase {
 
 struct Suite {
   std::string_view name;
+  std::string_view device;  ///< "cpu", "cuda:0"
   CeilingProbe::Kind ceiling = CeilingProbe::Kind::None;
   bool is_flushed = false;
   double mean_goal = 0;

@@ -56,7 +56,7 @@ TextLine line_of(const SuiteRow& row, CeilingProbe::Kind kind, const std::vector
   const bool is_timed = row.is_timed();
   out.push_back(is_timed ? time_text(row.ours()) : "not-run");
   out.push_back(is_timed ? rate_text(row.ours(), kind) : "-");
-  out.push_back(is_timed ? fmt::format("{:.0f} %", row.ours().share(kind)) : "-");
+  out.push_back(is_timed && kind != CeilingProbe::Kind::None ? fmt::format("{:.0f} %", row.ours().share(kind)) : "-");
   for (const std::string& rival : rivals) {
     std::string cell = "-";
     for (size_t i = 1; is_timed && i < row.contestants.size(); ++i) {
@@ -91,8 +91,10 @@ std::string means_text(const SuiteReport& report) {
 std::string contestants_text(const SuiteReport& report) {
   std::map<std::string, std::string> present, absent;
   for (const SuiteRow& row : report.rows) {
-    if (!row.not_run.empty())
-      absent[fmt::format("{} {}, {} threads", row.what.workload, row.what.dtypes, row.threads)] = row.not_run;
+    if (!row.not_run.empty()) {
+      std::string& rows = absent[row.not_run];
+      rows += fmt::format("{}{} {}", rows.empty() ? "" : ", ", row.what.workload, row.what.dtypes);
+    }
     for (const Contestant& c : row.contestants) {
       if (c.is_timed()) present[c.name] = c.version;
       if (!c.wrong.empty()) absent[fmt::format("{} on {} is WRONG", c.name, row.what.workload)] = c.wrong;
