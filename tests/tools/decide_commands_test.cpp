@@ -156,7 +156,7 @@ TEST_F(Commands, ReportAndHistoryReadARecord) {
   EXPECT_EQ(call(add_report, {folder.string()}).code, 0);
   EXPECT_GT(std::filesystem::file_size(folder / "report.html"), 10000u);
   EXPECT_NE(call(add_report, {folder.string(), "--export-markdown", "-"}).out.find("| ours |"), std::string::npos);
-  EXPECT_EQ(call(add_report, {path("nowhere")}).code, 1);
+  EXPECT_EQ(call(add_report, {path("nowhere")}).code, 2);
   const std::string db = path("history.db");
   EXPECT_EQ(call(add_history, {"add", "abc", "--out", folder.string(), "--db", db}).code, 0);
   EXPECT_EQ(nlohmann::json::parse(call(add_history, {"show", "--db", db, "--json"}).out).size(), 2u);
