@@ -40,3 +40,12 @@ if(TARGET tilewright_library)
   target_link_libraries(driver_abi_test PRIVATE ${CMAKE_DL_LIBS})
   target_compile_definitions(driver_abi_test PRIVATE TW_LIBRARY="$<TARGET_FILE:tilewright_library>")
 endif()
+
+# A stand-in for the CUDA driver, so that the device's code runs on machines without one.
+add_library(tw_fake_cuda SHARED ${PROJECT_SOURCE_DIR}/tests/runtime/cuda/fake_cuda.cpp)
+target_include_directories(tw_fake_cuda PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+set_target_properties(tw_fake_cuda PROPERTIES NO_SONAME ON LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake)
+target_link_options(tw_fake_cuda PRIVATE -Wl,-soname,libcuda.so.1)
+target_compile_definitions(runtime_cuda_test PRIVATE TW_FAKE_CUDA="$<TARGET_FILE:tw_fake_cuda>")
+target_link_libraries(runtime_cuda_test PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(runtime_cuda_test tw_fake_cuda)

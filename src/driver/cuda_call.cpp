@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <optional>
 
-#include "runtime/expression.h"
+#include "plan/gpu/plan.h"
+#include "runtime/cuda/runtime_device.h"
 
 namespace tilewright::driver {
 namespace {
@@ -16,61 +19,75 @@ int64_t stride_of(const HostTensor& t, size_t axis) {
   return s;
 }
 
-int64_t scalar_bits(const ir::ConstantAttributes& value, DType dtype) {
-  if (dtype == DType::F64) return std::bit_cast<int64_t>(value.real);
-  if (is_float(dtype)) return static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(value.real)));
-  return value.integer;
-}
+/// What lines to print look like: the dtypes of the values of every `print`, by its place in the text.
+struct Printer {
+  std::map<std::string, std::vector<DType>> dtypes;
 
-Result<std::vector<int64_t>> evaluate_slots(const runtime::Recipe& recipe, const ir::Kernel& kernel,
-                                            const Arrays& arrays) {
-  std::vector<int64_t> slots;
-  for (const runtime::Slot& slot : recipe.slots) {
-    switch (slot.kind) {
-      case runtime::SlotKind::Dim: slots.push_back(arrays.tensors.at(slot.argument).shape.at(slot.axis)); break;
-      case runtime::SlotKind::Stride: slots.push_back(stride_of(arrays.tensors.at(slot.argument), slot.axis)); break;
-      case runtime::SlotKind::Scalar:
-        slots.push_back(
-            scalar_bits(arrays.scalars.at(slot.argument), kernel.scalars.at(slot.argument).value->type.dtype));
-        break;
-      case runtime::SlotKind::Present: slots.push_back(arrays.present.at(slot.argument)); break;
-      case runtime::SlotKind::Misalignment: slots.push_back(0); break;  // of CPU plans only
-      case runtime::SlotKind::Computed: slots.push_back(evaluate(slot.value, slots)); break;
+  void learn(const ir::Kernel& kernel) {
+    dtypes.clear();
+    ir::for_each_op(*kernel.body, [&](ir::Op& op) {
+      if (op.kind != ir::OpKind::Print) return;
+      auto& row = dtypes[to_string(kernel.texts[static_cast<size_t>(op.as<ir::TextAttributes>().id)].location)];
+      row.clear();
+      for (const ir::Value* v : op.operands) row.push_back(v->type.dtype);
+    });
+  }
+  static void line(void* self, const char* text, const char* location, const int64_t* values, int32_t count) {
+    const auto& known = static_cast<const Printer*>(self)->dtypes;
+    const auto row = known.find(location);
+    std::string out = text;
+    for (int32_t i = 0; i < count; ++i) {
+      const bool real = row != known.end() && static_cast<size_t>(i) < row->second.size() &&
+                        is_float(row->second[static_cast<size_t>(i)]);
+      out += real ? fmt::format(" {}", std::bit_cast<double>(values[i])) : fmt::format(" {}", values[i]);
     }
+    fmt::print("{}\n", out);
   }
-  for (const runtime::Requirement& r : recipe.requirements) {
-    if (evaluate(r.holds, slots) == 0)
-      return fail(r.is_guard ? DiagnosticCode::E1414 : DiagnosticCode::E1410, fmt::format("{} does not hold", r.text));
-  }
-  return slots;
-}
+};
 
-TensorMap tensor_map(const runtime::TensorMap& spec, const std::vector<uint64_t>& pointers,
-                     const std::vector<int64_t>& slots) {
-  constexpr TensorMapType types[] = {TensorMapType::U8,  TensorMapType::U16, TensorMapType::U16, TensorMapType::I32,
-                                     TensorMapType::I32, TensorMapType::I32, TensorMapType::F16, TensorMapType::F32,
-                                     TensorMapType::F64, TensorMapType::BF16};
-  constexpr int sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
-  TensorMap map;
-  map.address = pointers.at(spec.pointer);
-  map.type = types[spec.data_type];
-  map.element_bytes = sizes[spec.data_type];
-  map.rank = static_cast<int>(spec.extents.size());
-  map.stride[0] = static_cast<uint64_t>(map.element_bytes);
-  for (size_t i = 0; i < spec.extents.size(); ++i) {
-    map.extent[i] = static_cast<uint64_t>(evaluate(spec.extents[i], slots));
-    map.box[i] = spec.box[i];
-    if (i > 0) map.stride[i] = static_cast<uint64_t>(evaluate(spec.stride_bytes[i - 1], slots));
+/// Device memory of one call; freed with it.
+class Memory {
+ public:
+  explicit Memory(runtime::Device& device) : device_(device) {}
+  ~Memory() {
+    for (const auto& [at, size] : blocks_) device_.free(at, size);
   }
-  map.swizzle = static_cast<Swizzle>(spec.swizzle);
-  return map;
-}
+  Result<void*> copy_of(const void* data, size_t size) {
+    auto made = device_.allocate(size);
+    if (!made) return std::unexpected(to_diagnostic(made.error()));
+    blocks_.emplace_back(*made, size);
+    if (data && size) {
+      if (auto s = device_.copy_in(*made, data, size); !s) return std::unexpected(to_diagnostic(s.error()));
+    }
+    return *made;
+  }
 
-unsigned extent(const runtime::Expression& e, const std::vector<int64_t>& slots) {
-  return static_cast<unsigned>(std::max<int64_t>(0, evaluate(e, slots)));
+ private:
+  runtime::Device& device_;
+  std::vector<std::pair<void*, size_t>> blocks_;
+};
+
+tw_scalar to_abi(const ir::ConstantAttributes& value, DType dtype) {
+  tw_scalar out = {};
+  out.kind = is_float(dtype) ? TW_SCALAR_FLOAT : TW_SCALAR_INTEGER;
+  if (is_float(dtype))
+    out.value.floating = value.real;
+  else
+    out.value.integer = value.integer;
+  return out;
 }
 
 }  // namespace
+
+struct CudaKernel::State {
+  Printer printer;
+  std::unique_ptr<runtime::Device> device;
+  std::optional<runtime::Plan> plan;
+};
+
+CudaKernel::CudaKernel() : state_(std::make_unique<State>()) {}
+CudaKernel::CudaKernel(CudaKernel&&) noexcept = default;
+CudaKernel::~CudaKernel() = default;
 
 Result<target::Gpu> gpu_facts(const cuda::Device& device) {
   const auto& f = device.facts();
@@ -91,68 +108,55 @@ bool is_aligned_class(const Arrays& arrays) {
   });
 }
 
+bool is_large_class(const Arrays& arrays) {
+  return std::ranges::any_of(arrays.tensors, [](const HostTensor& t) {
+    return std::ranges::any_of(t.shape, [](int64_t n) { return n > plan::gpu::kLargestExtent; });
+  });
+}
+
 Result<CudaKernel> CudaKernel::load(const cuda::Device& device, const runtime::Artefact& artefact) {
-  CudaKernel out(device);
-  out.recipe_ = artefact.recipe;
-  auto module = cuda::Module::load(device, artefact.code);
-  if (!module) return std::unexpected(module.error());
-  for (const runtime::Launch& launch : artefact.recipe.launches) {
-    auto kernel = module->kernel(launch.symbol, static_cast<int>(evaluate(launch.shared_bytes, {})));
-    if (!kernel) return std::unexpected(kernel.error());
-    out.kernels_.push_back(std::move(*kernel));
-  }
+  CudaKernel out;
+  out.state_->device =
+      cuda::make_runtime_device(device, {.print = Printer::line, .print_context = &out.state_->printer});
+  auto plan = runtime::Plan::load(*out.state_->device, artefact);
+  if (!plan) return std::unexpected(to_diagnostic(plan.error()));
+  out.state_->plan.emplace(std::move(*plan));
   return out;
 }
 
-Status CudaKernel::run(const ir::Kernel& kernel, Arrays& arrays) const {
-  auto slots = evaluate_slots(recipe_, kernel, arrays);
-  if (!slots) return std::unexpected(slots.error());
-  if (!recipe_.tensors.empty() && recipe_.tensors[0].facts.pitch_alignment > 1 && !is_aligned_class(arrays)) {
-    return fail(DiagnosticCode::E1414,
-                "a row pitch is not a multiple of 16 bytes; this code is for the class where all are");
-  }
-  std::vector<cuda::DeviceBuffer> buffers;
-  std::vector<uint64_t> pointers;
-  const auto allocate = [&](size_t size) -> Status {
-    auto buffer = cuda::DeviceBuffer::allocate(device_, size);
-    if (!buffer) return std::unexpected(buffer.error());
-    pointers.push_back(buffer->address());
-    buffers.push_back(std::move(*buffer));
-    return {};
-  };
+Status CudaKernel::run(const ir::Kernel& kernel, Arrays& arrays) {
+  runtime::Device& device = *state_->device;
+  state_->printer.learn(kernel);
+  Memory memory(device);
+  std::vector<tw_tensor> tensors;
   for (size_t i = 0; i < arrays.tensors.size(); ++i) {
-    const auto& data = arrays.tensors[i].data;
-    if (Status s = allocate(data.size()); !s) return s;
-    if (Status s = buffers.back().upload(data.data(), data.size()); !s) return s;
-    if (!arrays.present[i]) pointers.back() = 0;
+    HostTensor& t = arrays.tensors[i];
+    const auto at = memory.copy_of(t.data.data(), t.data.size());
+    if (!at) return std::unexpected(at.error());
+    tensors.push_back({.data = *at,
+                       .extents = t.shape.data(),
+                       .strides = nullptr,
+                       .dtype = static_cast<int32_t>(t.dtype),
+                       .rank = static_cast<int32_t>(t.shape.size()),
+                       .flags = arrays.present[i] ? 0u : TW_TENSOR_ABSENT,
+                       .device = TW_CUDA});
   }
-  for (const runtime::Workspace& w : recipe_.workspaces) {
-    if (Status s = allocate(static_cast<size_t>(evaluate(w.bytes, *slots))); !s) return s;
-    if (Status s = buffers.back().fill_bytes(0); !s) return s;
-  }
-  for (size_t l = 0; l < kernels_.size(); ++l) {
-    const runtime::Launch& launch = recipe_.launches[l];
-    cuda::LaunchShape shape;
-    for (size_t i = 0; i < launch.grid.size(); ++i) shape.grid[i] = extent(launch.grid[i], *slots);
-    if (shape.grid[0] == 0 || shape.grid[1] == 0 || shape.grid[2] == 0) continue;
-    shape.threads = extent(launch.threads, *slots);
-    shape.shared_bytes = extent(launch.shared_bytes, *slots);
-    std::vector<cuda::EncodedTensorMap> maps;
-    for (const auto& spec : launch.tensor_maps) {
-      auto map = cuda::encode(device_.driver(), tensor_map(spec, pointers, *slots));
-      if (!map) return std::unexpected(map.error());
-      maps.push_back(*map);
-    }
-    std::vector<void*> arguments;
-    for (uint64_t& p : pointers) arguments.push_back(&p);
-    for (int64_t& s : *slots) arguments.push_back(&s);
-    for (auto& m : maps) arguments.push_back(&m);
-    if (Status s = kernels_[l].launch(shape, arguments, nullptr); !s) return s;
-  }
-  if (Status s = device_.synchronize(); !s) return s;
+  std::vector<tw_scalar> scalars;
+  for (size_t i = 0; i < arrays.scalars.size(); ++i)
+    scalars.push_back(to_abi(arrays.scalars[i], kernel.scalars[i].value->type.dtype));
+  const tw_arguments arguments = {tensors.data(), tensors.size(), scalars.data(), scalars.size()};
+  const auto bytes = state_->plan->workspace_bytes(arguments);
+  if (!bytes) return std::unexpected(to_diagnostic(bytes.error()));
+  const auto workspace = memory.copy_of(nullptr, *bytes);
+  if (!workspace) return std::unexpected(workspace.error());
+  if (auto s = state_->plan->execute(arguments, *workspace, *bytes, nullptr); !s)
+    return std::unexpected(to_diagnostic(s.error()));
+  if (auto s = device.synchronise(nullptr); !s) return std::unexpected(to_diagnostic(s.error()));
   for (size_t i = 0; i < arrays.tensors.size(); ++i) {
     auto& data = arrays.tensors[i].data;
-    if (Status s = buffers[i].download(data.data(), data.size()); !s) return s;
+    if (data.empty()) continue;
+    if (auto s = device.copy_out(data.data(), tensors[i].data, data.size()); !s)
+      return std::unexpected(to_diagnostic(s.error()));
   }
   return {};
 }

@@ -1,6 +1,7 @@
-// Calling a kernel compiled for CUDA on host arrays: copies them to the device, launches, copies results back.
+// Calling a kernel compiled for CUDA on host arrays: copies them to the device, executes the plan, copies results back.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "driver/call.h"
@@ -15,17 +16,22 @@ Result<target::Gpu> gpu_facts(const cuda::Device& device);
 /// True when every array meets the fast class: pitches that are multiples of 16 bytes (device allocations are aligned).
 bool is_aligned_class(const Arrays& arrays);
 
+/// True when an array has an extent that 32-bit index arithmetic does not take.
+bool is_large_class(const Arrays& arrays);
+
 class CudaKernel {
  public:
   static Result<CudaKernel> load(const cuda::Device& device, const runtime::Artefact& artefact);
-  /// Runs once and waits. E1414 when the arrays are of another class; E3053 after a device fault.
-  Status run(const ir::Kernel& kernel, Arrays& arrays) const;
+  CudaKernel(CudaKernel&&) noexcept;
+  ~CudaKernel();
+  /// Runs once and waits; lines that the kernel prints go to stdout. E14xx when the arrays do not fit, E1420 when an
+  /// assertion failed, E3053 after a device fault.
+  Status run(const ir::Kernel& kernel, Arrays& arrays);
 
  private:
-  explicit CudaKernel(cuda::Device device) : device_(std::move(device)) {}
-  cuda::Device device_;
-  runtime::Recipe recipe_;
-  std::vector<cuda::Kernel> kernels_;
+  CudaKernel();
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tilewright::driver

@@ -7,6 +7,7 @@
 #include "codegen/cuda/assemble.h"
 #include "codegen/cuda/emit_ptx.h"
 #include "ir/printer.h"
+#include "plan/gpu/roofline.h"
 
 namespace tilewright::driver {
 namespace {
@@ -21,9 +22,18 @@ const Result<codegen::Assembler>& assembler() {
   return opened;
 }
 
-void report_resources(Compilation& out, const codegen::Resources& r) {
+void report_resources(Compilation& out, const codegen::Resources& r, const plan::gpu::GpuPlan& plan,
+                      const target::Gpu& gpu) {
   out.facts.push_back(
       {"registers", fmt::format("{} a thread, {} bytes of stack (spills)", r.registers, r.stack_bytes), {}});
+  for (const auto& program : plan.programs) {
+    const auto o = plan::gpu::occupancy(gpu, program.threads, r.registers, program.shared_bytes);
+    out.facts.push_back({"occupancy",
+                         fmt::format("{} blocks of {} threads a multiprocessor, limited by {} ({} registers a thread, {} "
+                                     "shared bytes a block)",
+                                     o.blocks, program.threads, o.limit, r.registers, program.shared_bytes),
+                         {}});
+  }
   for (const std::string& w : r.warnings) out.facts.push_back({"assembler", w, {}});
 }
 
@@ -37,6 +47,8 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
   auto plan = plan::gpu::plan(tile, options.gpu, plan_options);
   if (!plan) return std::unexpected(plan.error());
   for (auto& f : plan->facts) out.facts.push_back({std::move(f.what), std::move(f.why), std::move(f.location)});
+  for (auto& f : plan::gpu::roofline_facts(tile, options.gpu))
+    out.facts.push_back({std::move(f.what), std::move(f.why), std::move(f.location)});
   out.times.plan_ms = now_ms() - start;
   auto ptx = codegen::emit_ptx(plan->programs, {.architecture = options.gpu.architecture});
   if (!ptx) return std::unexpected(ptx.error());
@@ -55,7 +67,7 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
     auto cubin = assembler()->assemble(*ptx, options.gpu.name);
     if (!cubin) return std::unexpected(cubin.error());
     out.times.emit_ms = now_ms() - before;
-    report_resources(out, cubin->resources);
+    report_resources(out, cubin->resources, *plan, options.gpu);
     kind = runtime::CodeKind::Cubin;
     code = cubin->image;
     if (options.want_stages) out.stages.push_back({"cubin", cubin->image});
@@ -63,6 +75,12 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
   if (options.want_stages) {
     std::string thread;
     for (const auto& program : plan->programs) thread += ir::thread::to_text(program) + "\n";
+    std::string drawn;
+    for (const auto& layout : plan->layouts) {
+      drawn += to_text(layout) + "\n";
+      out.stages.push_back({"layout." + layout.name + ".svg", to_svg(layout)});
+    }
+    out.stages.insert(out.stages.begin(), {"layout", std::move(drawn)});
     out.stages.insert(out.stages.begin(), {{"tile", ir::to_text(tile)}, {"thread", std::move(thread)}, {"ptx", *ptx}});
   }
   out.artefact = {.recipe = std::move(plan->recipe), .kind = kind, .code = std::move(code)};

@@ -51,7 +51,7 @@ class Campaign {
       return in_time && static_cast<int>(report_.failures.size()) < options_.most_failures;
     };
     if (options_.isolate) {
-      judge_isolated(count, judge_one, done);
+      judge_isolated(count, judge_one, done, isolation());
     } else {
       for (int64_t i = 0; i < count && done(i, judge_one(i)); ++i) continue;
     }
@@ -70,6 +70,11 @@ class Campaign {
   }
   Judgement judge_choices(const std::vector<uint32_t>& made) { return judge(replay(made), subject_, options_.plant); }
 
+  IsolatedOptions isolation() const {
+    if (!subject_.needs_fresh_process()) return {};
+    return {.cases_per_child = 50, .ends_at_failure = true};
+  }
+
   Judgement judge_once(const std::vector<uint32_t>& made) {
     if (!options_.isolate) return judge_choices(made);
     Judgement out;
@@ -78,7 +83,8 @@ class Campaign {
         [&](int64_t, const Judgement& j) {
           out = j;
           return true;
-        });
+        },
+        isolation());
     return out;
   }
 

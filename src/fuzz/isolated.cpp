@@ -86,17 +86,22 @@ void judge_isolated(int64_t count, const std::function<Judgement(int64_t)>& judg
     const pid_t child = ::fork();
     if (child == 0) {
       ::close(ends[0]);
-      run_child(ends[1], next, count, judge_one);
+      run_child(ends[1], next, next + std::min(options.cases_per_child, count - next), judge_one);
     }
     ::close(ends[1]);
     bool timed_out = false;
     Judgement j;
-    while (next < count && go_on && receive(ends[0], options.seconds_per_case, j, timed_out)) go_on = done(next++, j);
+    const int64_t end = next + std::min(options.cases_per_child, count - next);
+    bool was_failure = false;
+    while (next < end && go_on && !was_failure && receive(ends[0], options.seconds_per_case, j, timed_out)) {
+      was_failure = options.ends_at_failure && is_failure(j.verdict);
+      go_on = done(next++, j);
+    }
     ::close(ends[0]);
-    if (timed_out || !go_on) ::kill(child, SIGKILL);
+    if (timed_out || !go_on || was_failure) ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
-    if (next < count && go_on) go_on = done(next, death(status, timed_out, options.seconds_per_case)), ++next;
+    if (next < end && go_on && !was_failure) go_on = done(next, death(status, timed_out, options.seconds_per_case)), ++next;
   }
 }
 

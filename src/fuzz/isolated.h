@@ -10,6 +10,8 @@ namespace tilewright::fuzz {
 
 struct IsolatedOptions {
   int seconds_per_case = 30;
+  int64_t cases_per_child = int64_t{1} << 40;
+  bool ends_at_failure = false;  ///< a child that reports a failure judges no more cases
 };
 
 /// Calls `judge_one(i)` for i in [0, count) in a child, and `done(i, judgement)` here for each, in order. When the

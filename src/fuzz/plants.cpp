@@ -13,11 +13,13 @@ namespace tilewright::fuzz {
 namespace {
 
 constexpr PlantInfo kPlants[] = {
-#define TW_PLANT(name, text) {name, text, false},
-#define TW_CODE_PLANT(name, text) {name, text, true},
+#define TW_PLANT(name, text) {name, text, false, false},
+#define TW_CODE_PLANT(name, text) {name, text, true, false},
+#define TW_GPU_PLANT(name, text) {name, text, false, true},
 #include "fuzz/plants.def"
 #undef TW_PLANT
 #undef TW_CODE_PLANT
+#undef TW_GPU_PLANT
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ struct PlantInfo {
   std::string_view name;  ///< "forward_copies:1"
   std::string_view text;
   bool needs_native_code;
+  bool is_gpu;  ///< of the GPU planner: thread programs show it
 };
 std::span<const PlantInfo> plants();
 

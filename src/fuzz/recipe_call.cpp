@@ -2,7 +2,7 @@
 
 namespace tilewright::fuzz {
 
-RuntimeArguments::RuntimeArguments(const ir::Kernel& kernel, const interp::Call& call) {
+RuntimeArguments::RuntimeArguments(const ir::Kernel& kernel, const interp::Call& call, tw_device_kind device) {
   for (size_t i = 0; i < call.tensors.size(); ++i) {
     if (kernel.tensors[i].direction == ir::Direction::Workspace) continue;
     const interp::TensorRef& t = call.tensors[i];
@@ -12,7 +12,7 @@ RuntimeArguments::RuntimeArguments(const ir::Kernel& kernel, const interp::Call&
                         .dtype = static_cast<int32_t>(t.dtype),
                         .rank = static_cast<int32_t>(t.shape.size()),
                         .flags = t.data ? 0u : TW_TENSOR_ABSENT,
-                        .device = TW_CPU});
+                        .device = device});
   }
   for (size_t i = 0; i < call.scalars.size(); ++i) {
     tw_scalar s = {};

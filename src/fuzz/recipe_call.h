@@ -11,7 +11,7 @@ namespace tilewright::fuzz {
 /// Views of a call's arrays; lives no longer than the call.
 class RuntimeArguments {
  public:
-  RuntimeArguments(const ir::Kernel& kernel, const interp::Call& call);
+  RuntimeArguments(const ir::Kernel& kernel, const interp::Call& call, tw_device_kind device = TW_CPU);
   tw_arguments get() const { return {tensors_.data(), tensors_.size(), scalars_.data(), scalars_.size()}; }
 
  private:

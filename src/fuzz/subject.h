@@ -18,6 +18,8 @@ class Subject {
   virtual Status run(const ir::Kernel& kernel, const interp::Call& call, const Plant& plant) = 0;
   /// What kind of code the last run was, for the coverage of a campaign; empty when there is one kind only.
   virtual std::string form() const { return {}; }
+  /// After a failure this process can do no more (a device fault), and even good cases share one only for a while.
+  virtual bool needs_fresh_process() const { return false; }
 };
 
 /// The CPU planner's low-level kernels on the interpreter: every access is checked; needs no code generator.
@@ -28,5 +30,8 @@ Result<std::unique_ptr<Subject>> make_native_subject();
 
 /// The GPU planner's thread programs on the interpreter, at every moment asynchronous operations may take effect.
 std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu);
+
+/// The whole CUDA path on a device of this machine, opened by the first run.
+std::unique_ptr<Subject> make_device_subject(int ordinal);
 
 }  // namespace tilewright::fuzz

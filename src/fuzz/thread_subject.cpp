@@ -9,6 +9,7 @@
 #include "plan/gpu/plan.h"
 #include "runtime/binding.h"
 #include "runtime/cuda/launch_values.h"
+#include "runtime/report_layout.h"
 
 namespace tilewright::fuzz {
 namespace {
@@ -42,8 +43,9 @@ class ThreadSubject : public Subject {
 
   Status run(const ir::Kernel& kernel, const interp::Call& call, const Plant& plant) override {
     const RuntimeArguments arguments(kernel, call);
+    const uint64_t key = ir::content_key(kernel).low;
     for (const bool aligned : {true, false}) {
-      auto plan = plan::gpu::plan(kernel, gpu_, {.plant = plant, .aligned = aligned});
+      auto plan = plan::gpu::plan(kernel, gpu_, {.plant = plant, .wide_indices = key % 8 == 5, .aligned = aligned});
       if (!plan) return std::unexpected(plan.error());
       runtime::Binding binding;
       const auto bound = runtime::bind(plan->recipe, arguments.get(), TW_CPU, binding);
@@ -51,7 +53,7 @@ class ThreadSubject : public Subject {
       if (!bound)
         return std::unexpected(to_diagnostic(runtime::code_text(bound.error().code), bound.error().message));
       form_ = form_of(*plan);
-      return run_all_moments(*plan, binding, ir::content_key(kernel).low);
+      return run_all_moments(*plan, binding, key);
     }
     return {};
   }
@@ -92,6 +94,7 @@ class ThreadSubject : public Subject {
     if (has([](Op op) { return op == Op::TmaLoad; })) out += ", copy engine";
     if (has([](Op op) { return op == Op::TmaStore; })) out += ", stored by it";
     if (has([](Op op) { return op == Op::CpAsync; })) out += ", cp.async";
+    if (plan.wide_indices) out += ", 64-bit indices";
     return out;
   }
 
@@ -113,11 +116,17 @@ class ThreadSubject : public Subject {
       binding.pointers[recipe.tensors.size() + i] = memory.data();
       buffers.push_back({memory.data(), bytes});
     }
+    std::vector<uint64_t> reports(runtime::report::kBytes / 8, 0);
+    buffers.push_back({reports.data(), runtime::report::kBytes});
     const std::span<void* const> pointers(binding.pointers, recipe.tensors.size() + recipe.workspaces.size());
     for (size_t l = 0; l < plan.programs.size(); ++l) {
       const runtime::Launch& launch = recipe.launches[l];
       std::vector<interp::ThreadArgument> given;
       for (void* p : pointers) given.push_back({reinterpret_cast<uint64_t>(p), {}});
+      if (!recipe.messages.empty()) {
+        given.push_back({reinterpret_cast<uint64_t>(reports.data()), {}});
+        given.push_back({0, {}});
+      }
       for (const int64_t s : slots) given.push_back({static_cast<uint64_t>(s), {}});
       for (const auto& map : launch.tensor_maps) given.push_back({0, cuda::tensor_map_of(map, pointers, slots)});
       std::array<unsigned, 3> grid{};

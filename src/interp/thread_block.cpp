@@ -31,6 +31,7 @@ Block::Block(const Program& program, const std::vector<Step>& code, std::array<u
   writing_.assign(granules, 0);
   reading_.assign(granules, 0);
   dirty_.assign(granules, 0);
+  if (has_one_barrier()) races_.emplace(shared_.size());
   for (int w = 0; w < (program.threads + kLanes - 1) / kLanes; ++w) {
     Warp warp;
     warp.id = w;
@@ -129,16 +130,54 @@ uint8_t* Block::global(uint64_t address, size_t bytes, const Inst& inst) {
                                             mnemonic(inst.op), bytes, address));
 }
 
-uint8_t* Block::memory(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int warp) {
+bool Block::has_one_barrier() const {
+  return std::ranges::none_of(code_, [&](const Step& s) {
+    if (s.kind != Step::Kind::Plain) return false;
+    const Inst& i = *s.inst;
+    const bool is_partial = i.op == Op::Barrier && !(i.in[0].is(0) && (i.in[1].is(0) || i.in[1].is(program_.threads)));
+    return i.op == Op::MbarrierInit || i.op == Op::BarrierArrive || i.op == Op::SyncWarp || is_partial;
+  });
+}
+
+void Block::report_race(const std::optional<ThreadRaces::Race>& race, const Inst& inst, int thread,
+                        const std::string& where) {
+  if (!race) return;
+  const std::string other = race->other_thread < 0 ? "several threads" : fmt::format("thread {}", race->other_thread);
+  report(DiagnosticCode::E9308,
+         fmt::format("line {}: {} by thread {} touches {} that {} {} at line {} with no barrier between", inst.line,
+                     mnemonic(inst.op), thread, where, other, race->other_wrote ? "wrote" : "read", race->other_line));
+}
+
+void Block::check_races(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread) {
+  if (!races_) return;
+  using Access = ThreadRaces::Access;
+  const Access access = inst.op == Op::Atomic ? Access::Atomic : writes ? Access::Write : Access::Read;
+  if (space == Space::Shared) {
+    const size_t index = address - kSharedBase;
+    return report_race(races_->shared(index, bytes, thread, inst.line, access), inst, thread,
+                       fmt::format("shared byte {}", index));
+  }
+  const auto element = static_cast<size_t>(ir::thread::bytes(inst.type));
+  for (size_t at = 0; at < bytes; at += element)
+    report_race(races_->global(address + at, thread, inst.line, access), inst, thread,
+                fmt::format("global address {:#x}", address + at));
+}
+
+uint8_t* Block::memory(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread) {
   if (address % bytes)
     report(DiagnosticCode::E9302, fmt::format("line {}: {} of {} bytes at misaligned address {:#x}", inst.line,
                                               mnemonic(inst.op), bytes, address));
-  if (space == Space::Global) return global(address, bytes, inst);
+  if (space == Space::Global) {
+    uint8_t* p = global(address, bytes, inst);
+    check_races(space, address, bytes, inst, writes, thread);
+    return p;
+  }
   const size_t index = shared_index(static_cast<uint32_t>(address), bytes, inst);
   check_free(index, bytes, inst, writes);
+  check_races(space, address, bytes, inst, writes, thread);
   if (writes)
     for (size_t g = index / kGranule; g <= (index + bytes - 1) / kGranule; ++g)
-      dirty_[g] = static_cast<uint16_t>(warp + 1);
+      dirty_[g] = static_cast<uint16_t>(thread / kLanes + 1);
   return shared_.data() + index;
 }
 
@@ -230,7 +269,8 @@ void Block::access(Warp& w, const Inst& inst, uint32_t mask) {
 
 void Block::load(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  const uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * inst.out.size(), inst, false, w.id);
+  const uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * inst.out.size(), inst, false,
+                            w.id * kLanes + lane);
   for (Reg r : inst.out) {
     uint64_t v = 0;
     std::memcpy(&v, p, size);
@@ -241,7 +281,8 @@ void Block::load(Warp& w, const Inst& inst, int lane, uint64_t address) {
 
 void Block::store(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * (inst.in.size() - 1), inst, true, w.id);
+  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * (inst.in.size() - 1), inst, true,
+                      w.id * kLanes + lane);
   for (size_t i = 1; i < inst.in.size(); ++i, p += size) {
     const uint64_t v = get(w, inst.in[i], lane);
     std::memcpy(p, &v, size);
@@ -250,7 +291,8 @@ void Block::store(Warp& w, const Inst& inst, int lane, uint64_t address) {
 
 void Block::atomic(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size, inst, true, w.id);
+  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size, inst, true,
+                      w.id * kLanes + lane);
   uint64_t old = 0;
   std::memcpy(&old, p, size);
   const uint64_t next = thread_atomic(static_cast<AtomicKind>(inst.attr[2]), inst.type, old, get(w, inst.in[1], lane));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "interp/thread_machine.h"
+#include "interp/thread_races.h"
 
 namespace tilewright::interp::threads {
 
@@ -138,7 +140,12 @@ class Block {
   void check_free(size_t index, size_t bytes, const Inst& inst, bool writes);
   void check_fenced(size_t index, size_t bytes, const Inst& inst);
   uint8_t* global(uint64_t address, size_t bytes, const Inst& inst);
-  uint8_t* memory(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int warp);
+  uint8_t* memory(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread);
+  /// True when the barrier of the whole block is all that orders its threads: then races are exact.
+  bool has_one_barrier() const;
+  void check_races(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread);
+  void report_race(const std::optional<ThreadRaces::Race>& race, const Inst& inst, int thread,
+                   const std::string& where);
 
   // Control.
   void step(Warp& w);
@@ -216,6 +223,7 @@ class Block {
   std::mt19937_64 random_;
   std::vector<uint8_t> shared_;
   std::vector<uint16_t> writing_, reading_, dirty_;
+  std::optional<ThreadRaces> races_;
   std::vector<Warp> warps_;
   std::vector<Copy> copies_;
   std::map<uint32_t, NamedBarrier> barriers_;

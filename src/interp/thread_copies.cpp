@@ -145,12 +145,16 @@ void Block::deliver(size_t position) {
 }
 
 void Block::land_cp_async(const Copy& c) {
+  Inst here;
+  here.line = c.line;
+  here.op = Op::CpAsync;
   for (size_t lane = 0; lane < kLanes; ++lane) {
     if (!(c.lanes >> lane & 1)) continue;
     const size_t index = c.lane_shared[lane] - kSharedBase;
     std::memcpy(shared_.data() + index, c.data.data() + lane * c.bytes, c.bytes);
     mark(writing_, index, c.bytes, -1);
     dirty_[index / kGranule] = static_cast<uint16_t>(c.warp->id + 1);
+    check_races(Space::Shared, c.lane_shared[lane], c.bytes, here, true, c.warp->id * kLanes + static_cast<int>(lane));
   }
 }
 

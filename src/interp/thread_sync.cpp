@@ -111,6 +111,7 @@ void Block::named_barrier(Warp& w, const Inst& inst) {
     barrier.waiting.push_back(&w);
   }
   if (barrier.arrived < barrier.expected) return;
+  if (races_) races_->barrier();
   for (Warp* other : barrier.waiting) other->state = Warp::State::Ready;
   barrier = {};
 }

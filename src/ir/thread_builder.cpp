@@ -310,12 +310,12 @@ void Builder::loop(const std::function<void()>& body) {
 void Builder::break_if(Value predicate) {
   emit(Op::BreakIf, {}, {predicate.is_constant ? Value(in_register(predicate, Scalar::Pred)) : predicate});
 }
-void Builder::for_range(Value first, Value last, Value step, const std::function<void(Reg)>& body) {
-  const Reg i = copy_of(first);
+void Builder::for_range(Value first, Value last, Value step, const std::function<void(Reg)>& body, Scalar type) {
+  const Reg i = copy_of(first, type);
   loop([&] {
-    break_if(compare(Compare::Ge, Scalar::S32, i, last));
+    break_if(compare(Compare::Ge, type, i, last));
     body(i);
-    binary_into(i, Op::Add, Scalar::S32, i, step);
+    binary_into(i, Op::Add, type, i, step);
   });
 }
 

@@ -78,8 +78,8 @@ class Builder {
   void if_then(Value predicate, const std::function<void()>& then, const std::function<void()>& otherwise = nullptr);
   void loop(const std::function<void()>& body);
   void break_if(Value predicate);
-  /// for (i = first; i < last; i += step), i a 32-bit register; the bound is read once.
-  void for_range(Value first, Value last, Value step, const std::function<void(Reg)>& body);
+  /// for (i = first; i < last; i += step), i a register of `type` (S32 or S64); the bound is read once.
+  void for_range(Value first, Value last, Value step, const std::function<void(Reg)>& body, Scalar type = Scalar::S32);
 
   int line = 0;  ///< stamped on every instruction
 

@@ -63,6 +63,6 @@ std::unique_ptr<Device> open_cpu(const CpuOptions& options = {});
 __attribute__((weak))
 #endif
 Result<std::unique_ptr<Device>>
-open_cuda(int ordinal);
+open_cuda(int ordinal, tw_print print, void* print_context);
 
 }  // namespace tilewright::runtime

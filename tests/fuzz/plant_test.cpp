@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> names() {
   std::vector<std::string> out;
   for (const PlantInfo& p : plants()) {
-    if (!p.needs_native_code) out.emplace_back(p.name);
+    if (!p.needs_native_code && !p.is_gpu) out.emplace_back(p.name);
   }
   return out;
 }

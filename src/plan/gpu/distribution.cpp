@@ -121,6 +121,15 @@ Distribution mma_accumulator(int64_t m, int64_t n, int warps_m, int warps_n) {
   return d;
 }
 
+Distribution mma_accumulator_f64(int64_t m, int64_t n, int warps_m, int warps_n) {
+  Distribution d = mma_accumulator(m, n, warps_m, warps_n);
+  d.registers.clear();
+  for (int row = 0; row < m / warps_m; row += 8)
+    for (int column = 0; column < n / warps_n; column += 8)
+      for (int e = 0; e < 2; ++e) d.registers.push_back({row, column + e});
+  return d;
+}
+
 std::string to_text(const Distribution& d) {
   std::string out = "[";
   for (size_t i = 0; i < d.shape.size(); ++i) out += fmt::format("{}{}", i ? ", " : "", d.shape[i]);

@@ -44,6 +44,8 @@ Distribution slice(const Distribution& d, int dim);
 Distribution wgmma_accumulator(int64_t m, int64_t n, int warpgroups);
 /// Accumulators of mma.sync m16n8: `warps_m` × `warps_n` warps, each a contiguous rectangle.
 Distribution mma_accumulator(int64_t m, int64_t n, int warps_m, int warps_n);
+/// The same for m8n8 of f64: two neighbouring columns a lane in every 8x8 site.
+Distribution mma_accumulator_f64(int64_t m, int64_t n, int warps_m, int warps_n);
 /// "[128, 64] over 256 threads, 32 registers: lane%4 → dim 1 ×2 …", for --explain.
 std::string to_text(const Distribution& d);
 

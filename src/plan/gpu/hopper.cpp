@@ -349,6 +349,13 @@ ir::thread::Program HopperForm::finish() {
   launch_.grid = {runtime::combine(runtime::ExpressionOp::Min, {total, runtime::constant(l_.gpu_.multiprocessors)})};
   launch_.threads = runtime::constant(b_.program().threads);
   launch_.shared_bytes = runtime::constant(l_.shared_bytes_);
+  l_.describe_layouts();
+  for (const Ring& r : rings_)
+    for (const Staged& t : r.tiles)
+      l_.drawn_.push_back({.name = t.buffer->name,
+                           .dtype = t.buffer->type.dtype,
+                           .shape = {t.rows, t.inner},
+                           .shared = {.panel = t.span / t.element, .swizzle = t.swizzle, .stages = r.stages}});
   for (const Ring& r : rings_)
     l_.fact("ring",
             fmt::format("{} tiles, {} stages of {} bytes, filled by the copy engine", r.tiles.size(), r.stages,

@@ -22,12 +22,15 @@ std::optional<target::Wgmma> wgmma_of(DType a, DType b, DType c) {
 
 void HopperForm::check() {
   for (const ir::Op* op : l_.ops_) {
+    check_shared_writes(*op);
     switch (op->kind) {
       case OpKind::Gemm: check_gemm(*op); break;
       case OpKind::Scan:
       case OpKind::ReduceArg:
       case OpKind::ArriveLast:
       case OpKind::AtomicTile:
+      case OpKind::Assert:
+      case OpKind::Print:
       case OpKind::While: throw No{fmt::format("{} has no Hopper form", ir::info(op->kind).mnemonic)};
       case OpKind::Reduce:
         if (!is_fragment(op->as<ir::ReduceAttributes>().src.buffer) ||
@@ -51,6 +54,17 @@ void HopperForm::check() {
     if (is_global(v) && written_.contains(v)) throw No{fmt::format("{} is both read and written", v->name)};
     if (is_shared_tile(v)) throw No{fmt::format("shared tile {} is read by more than products", v->name)};
   }
+}
+
+/// Shared tiles are stages of rings: only copies from global memory (check_copy) may fill them.
+void HopperForm::check_shared_writes(const ir::Op& op) {
+  const ir::Value* written = nullptr;
+  if (op.kind == OpKind::Store) written = op.as<ir::AccessAttributes>().buffer;
+  if (op.kind == OpKind::Atomic) written = op.as<ir::AtomicAttributes>().buffer;
+  if (op.kind == OpKind::Fill) written = op.as<ir::FillAttributes>().dst.buffer;
+  if (op.kind == OpKind::Reduce) written = op.as<ir::ReduceAttributes>().dst.buffer;
+  if (op.kind == OpKind::Gemm) written = op.as<ir::GemmAttributes>().c.buffer;
+  if (written && is_shared_tile(written)) throw No{fmt::format("shared tile {} is written by more than copies", written->name)};
 }
 
 void HopperForm::check_gemm(const ir::Op& op) {

@@ -67,6 +67,7 @@ class HopperForm {
   // ---- what must hold
 
   void check();
+  void check_shared_writes(const ir::Op& op);
   void check_gemm(const ir::Op& op);
   void check_copy(const ir::Op& op);
   void choose_roles();

@@ -34,6 +34,15 @@ Operand* IndexEmitter::find(uint64_t key) {
   return nullptr;
 }
 
+Operand IndexEmitter::widened(Operand v, Scalar from) {
+  if (v.is_constant || bytes(type_) == 4 || v.reg.width == ir::thread::Width::W64) return v;
+  const uint64_t key = mix(7001, v.reg.id);
+  if (const Operand* known = find(key)) return *known;
+  const Operand out = b_.convert(type_, from, v);
+  remember(key, out);
+  return out;
+}
+
 Affine IndexEmitter::affine(Index x) {
   if (const auto c = x.constant()) return {0, *c};
   if (x.symbol()) {
@@ -52,7 +61,7 @@ Affine IndexEmitter::affine(Index x) {
       for (const auto& term : form.terms) {
         const Affine f = affine(term.factor);
         out.offset += term.coefficient * f.offset;
-        if (!known) base = b_.add(Scalar::S32, base, b_.mul(Scalar::S32, f.base, term.coefficient));
+        if (!known) base = b_.add(type_, base, b_.mul(type_, f.base, term.coefficient));
       }
       if (known)
         base = *known;
@@ -67,7 +76,7 @@ Affine IndexEmitter::affine(Index x) {
 
 Operand IndexEmitter::value(Index x) {
   const Affine a = affine(x);
-  return b_.add(Scalar::S32, a.base, a.offset);
+  return b_.add(type_, a.base, a.offset);
 }
 
 Affine IndexEmitter::compute(Index x) {
@@ -78,9 +87,9 @@ Affine IndexEmitter::compute(Index x) {
   const auto a = [&] { return value(Index(n.a)); };
   const auto c = [&] { return value(Index(n.b)); };
   switch (x.op()) {
-    case IndexOp::Mul: out = b_.mul(Scalar::S32, a(), c()); break;
-    case IndexOp::Min: out = b_.min(Scalar::S32, a(), c()); break;
-    case IndexOp::Max: out = b_.max(Scalar::S32, a(), c()); break;
+    case IndexOp::Mul: out = b_.mul(type_, a(), c()); break;
+    case IndexOp::Min: out = b_.min(type_, a(), c()); break;
+    case IndexOp::Max: out = b_.max(type_, a(), c()); break;
     case IndexOp::FloorDiv:
     case IndexOp::FloorMod: {
       const Operand x0 = a(), y = c();
@@ -89,30 +98,30 @@ Affine IndexEmitter::compute(Index x) {
           (y.constant & (y.constant - 1)) == 0) {  // floor semantics are shifts and masks
         int shift = 0;
         while ((int64_t{1} << shift) < y.constant) ++shift;
-        out = is_division ? b_.shr(Scalar::S32, x0, shift) : b_.bit_and(Scalar::S32, x0, y.constant - 1);
+        out = is_division ? b_.shr(type_, x0, shift) : b_.bit_and(type_, x0, y.constant - 1);
         break;
       }
       // q = trunc(x / y), one less when the remainder's sign differs from y's; division by 0 gives 0 (and remainder 0).
       const Operand divisor =
-          y.is_constant ? y : b_.select(Scalar::S32, b_.compare(Compare::Eq, Scalar::S32, y, 0), 1, y);
-      const Operand q = b_.div(Scalar::S32, x0, divisor);
-      const Operand r = b_.sub(Scalar::S32, x0, b_.mul(Scalar::S32, q, divisor));
-      const Operand wrong =
-          b_.logical_and(b_.compare(Compare::Ne, Scalar::S32, r, 0),
-                         b_.compare(Compare::Lt, Scalar::S32, b_.bit_xor(Scalar::S32, r, divisor), 0));
+          y.is_constant ? y : b_.select(type_, b_.compare(Compare::Eq, type_, y, 0), 1, y);
+      const Operand q = b_.div(type_, x0, divisor);
+      const Operand r = b_.sub(type_, x0, b_.mul(type_, q, divisor));
+      Operand wrong = b_.logical_and(b_.compare(Compare::Ne, type_, r, 0),
+                                     b_.compare(Compare::Lt, type_, b_.bit_xor(type_, r, divisor), 0));
+      if (truncates_) wrong = 0;
       if (is_division)
-        out = b_.select(Scalar::S32, wrong, b_.sub(Scalar::S32, q, 1), q);
+        out = b_.select(type_, wrong, b_.sub(type_, q, 1), q);
       else
-        out = b_.select(Scalar::S32, wrong, b_.add(Scalar::S32, r, divisor), r);
-      if (!y.is_constant) out = b_.select(Scalar::S32, b_.compare(Compare::Eq, Scalar::S32, y, 0), 0, out);
+        out = b_.select(type_, wrong, b_.add(type_, r, divisor), r);
+      if (!y.is_constant) out = b_.select(type_, b_.compare(Compare::Eq, type_, y, 0), 0, out);
       break;
     }
     case IndexOp::Select:
-      out = b_.select(Scalar::S32, condition(Index(n.a)), value(Index(n.b)), value(Index(n.c)));
+      out = b_.select(type_, condition(Index(n.a)), value(Index(n.b)), value(Index(n.c)));
       break;
     default: {
       const Operand p = condition(x);
-      out = p.is_constant ? p : b_.convert(Scalar::S32, Scalar::Pred, p);
+      out = p.is_constant ? p : b_.convert(type_, Scalar::Pred, p);
     }
   }
   remember(key, out);
@@ -132,10 +141,10 @@ Operand IndexEmitter::compare(Index x) {
   if (const Operand* known = find(key)) {
     difference = *known;
   } else {
-    difference = b_.sub(Scalar::S32, a.base, c.base);
+    difference = b_.sub(type_, a.base, c.base);
     remember(key, difference);
   }
-  return b_.compare(how, Scalar::S32, difference, c.offset - a.offset);
+  return b_.compare(how, type_, difference, c.offset - a.offset);
 }
 
 Operand IndexEmitter::condition(Index x) {
@@ -152,7 +161,7 @@ Operand IndexEmitter::condition(Index x) {
     case IndexOp::And: out = b_.logical_and(condition(Index(n.a)), condition(Index(n.b))); break;
     case IndexOp::Or: out = b_.logical_or(condition(Index(n.a)), condition(Index(n.b))); break;
     case IndexOp::Not: out = b_.logical_not(condition(Index(n.a))); break;
-    default: out = b_.compare(Compare::Ne, Scalar::S32, value(x), 0);
+    default: out = b_.compare(Compare::Ne, type_, value(x), 0);
   }
   remember(key, out);
   return out;

@@ -1,7 +1,7 @@
-// Index expressions as 32-bit thread arithmetic.
+// Index expressions as thread arithmetic, of 32 bits, or of 64 for kernels of tensors too large for that.
 //
 // A symbol is bound to base + constant; sums keep their constant apart, so that the many registers of a tile share one
-// base. Equal work is emitted once per scope. Values are taken to fit 31 bits (a fact of the shape class); addresses
+// base. Equal work is emitted once per scope. Values of the 32-bit form fit 31 bits (a guard of the recipe); addresses
 // are formed in 64 bits elsewhere.
 #pragma once
 
@@ -24,9 +24,23 @@ struct Affine {
 
 class IndexEmitter {
  public:
-  explicit IndexEmitter(Builder& builder) : b_(builder) { scopes_.emplace_back(); }
+  IndexEmitter(Builder& builder, Scalar type, bool truncates) : b_(builder), type_(type), truncates_(truncates) {
+    scopes_.emplace_back();
+  }
 
-  void bind(const ir::Value* symbol, Affine value) { bound_[symbol] = value; }
+  /// S32 or S64: what values and bases of affine forms are.
+  Scalar type() const { return type_; }
+  /// A 32-bit integer (read as `from`) in the type of indices.
+  Operand widened(Operand v, Scalar from = Scalar::S32);
+  /// The same in 64 bits, and a 64-bit integer in the type of indices.
+  Operand in_64_bits(Operand v) { return v.is_constant || is_wide(v) ? v : b_.convert(Scalar::S64, Scalar::S32, v); }
+  Operand narrowed(Operand v) {
+    return v.is_constant || bytes(type_) == 8 || !is_wide(v) ? v : b_.convert(Scalar::S32, Scalar::S64, v);
+  }
+  /// Low 32 bits, for what lies within a block.
+  Operand low_bits(Operand v) { return v.is_constant || !is_wide(v) ? v : b_.convert(Scalar::U32, Scalar::U64, v); }
+  /// A symbol's value is a 32-bit integer or of the type of indices.
+  void bind(const ir::Value* symbol, Affine value) { bound_[symbol] = {widened(value.base), value.offset}; }
   bool is_bound(const ir::Value* symbol) const { return bound_.contains(symbol); }
   Affine affine(ir::Index x);
   Operand value(ir::Index x);
@@ -42,11 +56,14 @@ class IndexEmitter {
   void remember(uint64_t key, Operand v) { scopes_.back()[key] = v; }
 
  private:
+  static bool is_wide(Operand v) { return v.reg.width == ir::thread::Width::W64; }
   Affine compute(ir::Index x);
   Operand compare(ir::Index x);
   uint64_t key_of(ir::Index x, uint64_t salt, bool only_nonlinear);
 
   Builder& b_;
+  Scalar type_;
+  bool truncates_;  ///< a planted mistake: division of negative numbers rounds toward zero
   std::unordered_map<const ir::Value*, Affine> bound_;
   std::vector<std::unordered_map<uint64_t, Operand>> scopes_;
 };

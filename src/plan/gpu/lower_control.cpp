@@ -41,11 +41,12 @@ void Lowering::loop_over(const ir::Op& o, Operand lo, Operand hi, Operand step) 
     carried.push_back(b_.copy_of(operand(o.operands[i]), dtype == DType::Bool ? Scalar::Pred : register_type(dtype)));
     define(body.arguments[i + 1], carried.back());
   }
+  const auto reads_before = pending_reads_, writes_before = pending_writes_;
   enter_loop(body);
-  b_.for_range(lo, hi, step, [&](Reg i) {
+  const auto loop_body = [&](Reg i) {
     index_.push();
     index_.bind(body.arguments[0], {i, 0});
-    define(body.arguments[0], b_.convert(Scalar::S64, Scalar::S32, i));
+    define(body.arguments[0], i.width == Width::W64 ? Operand(i) : b_.convert(Scalar::S64, Scalar::S32, i));
     region(body);
     if (!carried.empty() && !body.ops.empty() && body.ops.back()->kind == OpKind::Yield) {
       std::vector<Operand> next;
@@ -54,8 +55,17 @@ void Lowering::loop_over(const ir::Op& o, Operand lo, Operand hi, Operand step) 
       for (size_t k = 0; k < carried.size(); ++k) b_.assign(carried[k], next[k]);
     }
     index_.pop();
-  });
+  };
+  b_.for_range(lo, hi, step, loop_body, index_.type());
+  after_loop(reads_before, writes_before);
   for (size_t i = 0; i < o.results.size(); ++i) define(o.results[i], carried[i]);
+}
+
+// A loop may run no iteration: barriers inside it do not count for what was pending before it.
+void Lowering::after_loop(const Buffers& reads_before, const Buffers& writes_before) {
+  if (options_.plant.is("gpu_barriers", 4)) return;  // plant 4: loops are taken to run
+  pending_reads_.insert(reads_before.begin(), reads_before.end());
+  pending_writes_.insert(writes_before.begin(), writes_before.end());
 }
 
 void Lowering::for_loop(const ir::Op& o) {
@@ -63,10 +73,14 @@ void Lowering::for_loop(const ir::Op& o) {
   loop_over(o, index_.value(a.lo), index_.value(a.hi), index_.value(a.step));
 }
 
-// The portable form keeps one buffer per tile: copies and use alternate, with barriers between.
-void Lowering::pipelined(const ir::Op& o) { loop_over(o, 0, index_.value(o.as<ir::PipelinedAttributes>().count), 1); }
+// Copies run ahead where cp.async can make them; else there is one buffer per tile, and copies and use alternate.
+void Lowering::pipelined(const ir::Op& o) {
+  if (const auto ring = async_rings_.find(&o); ring != async_rings_.end()) return pipelined_async(o, ring->second);
+  loop_over(o, 0, index_.value(o.as<ir::PipelinedAttributes>().count), 1);
+}
 
 void Lowering::while_loop(const ir::Op& o) {
+  const auto reads_before = pending_reads_, writes_before = pending_writes_;
   enter_loop(*o.regions[0]);
   enter_loop(*o.regions[1]);
   b_.loop([&] {
@@ -76,6 +90,7 @@ void Lowering::while_loop(const ir::Op& o) {
     region(*o.regions[1]);
     index_.pop();
   });
+  after_loop(reads_before, writes_before);
 }
 
 // The condition is uniform over the block (or the code is inside one iteration of `parallel`).

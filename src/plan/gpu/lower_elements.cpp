@@ -21,7 +21,7 @@ Operand Lowering::operand(const ir::Value* v) {
   if (it != values_.end()) return it->second;
   if (index_.is_bound(v)) {
     const Affine a = index_.affine(tile_.indices().symbol(v));
-    return b_.convert(Scalar::S64, Scalar::S32, b_.add(Scalar::S32, a.base, a.offset));
+    return index_.in_64_bits(b_.add(index_.type(), a.base, a.offset));
   }
   unsupported({}, fmt::format("value {} has no definition here", v->name));
 }
@@ -47,6 +47,7 @@ Operand Lowering::rounded(DType dtype, Operand x) {
 }
 
 Operand Lowering::normalised(DType dtype, Operand x) {
+  if (options_.plant.is("gpu_elements", 1)) return x;  // plant 1: narrow integers do not wrap
   switch (dtype) {
     case DType::I8: return b_.shr(Scalar::S32, b_.shl(Scalar::S32, x, 24), 24);
     case DType::I16: return b_.shr(Scalar::S32, b_.shl(Scalar::S32, x, 16), 16);
@@ -208,6 +209,7 @@ Operand Lowering::unary(UnaryOp op, DType dtype, DType result, Operand x) {
                                                                      : 2))
                            : x;
   if (type == Scalar::F64 && op == UnaryOp::Rsqrt) return b_.div(type, Operand::f64(1), b_.unary(Op::Sqrt, type, x));
+  if (type == Scalar::F64) return unary_f64(op, x);
   if (type != Scalar::F32) unsupported({}, fmt::format("{} on {}", ir::name(op), tilewright::name(dtype)));
   Math m(b_);
   switch (op) {
@@ -280,6 +282,7 @@ Operand Lowering::binary(BinaryOp op, DType dtype, Operand x, Operand y) {
     }
     case BinaryOp::Pow:
       if (type == Scalar::F32) return Math(b_).power(x, y);
+      if (type == Scalar::F64) return power_f64(x, y);
       break;
   }
   unsupported({}, fmt::format("{} on {}", ir::name(op), tilewright::name(dtype)));
@@ -332,7 +335,7 @@ void Lowering::scalar_op(const ir::Op& o) {
     if (o.kind == OpKind::IndexValue)
       index_.bind(v, index_.affine(o.as<ir::IndexAttributes>().index));
     else
-      index_.bind(v, {bytes(register_type(v->type.dtype)) == 8 ? b_.convert(Scalar::S32, Scalar::S64, x) : x, 0});
+      index_.bind(v, {index_.narrowed(index_.widened(x, register_type(v->type.dtype))), 0});
   }
 }
 
@@ -345,7 +348,7 @@ void Lowering::element_op(const ir::Op& o) {
       const ir::Index x = o.as<ir::IndexAttributes>().index;
       if (result->type.dtype != DType::Bool) {
         const Operand v = index_.value(x);
-        return define(result, v.is_constant ? v : b_.convert(Scalar::S64, Scalar::S32, v));
+        return define(result, index_.in_64_bits(v));
       }
       bool varies = false;
       if (parallel_)
@@ -448,8 +451,8 @@ void Lowering::element_op(const ir::Op& o) {
       return;
     }
     case OpKind::Fill: return fill(o);
-    case OpKind::Print:
-    case OpKind::Assert:
+    case OpKind::Print: return print(o);
+    case OpKind::Assert: return assertion(o);
     case OpKind::Assume:
     case OpKind::Yield: return;
     default: unsupported(o.location, fmt::format("operation {} here", ir::info(o.kind).mnemonic));
@@ -603,10 +606,11 @@ Fragment Lowering::to_shared(const ir::Value* v, const Location& location) {
   fragments_.erase(v);
   shared_[v] = tile;
   barrier();
+  const Operand owner = owns(fragment.distribution);
   for_elements({}, &fragment.distribution, [&](const Coordinates& at, int r, Operand guard) {
     Operand x = fragment.registers[static_cast<size_t>(r)];
     if (v->type.dtype == DType::Bool) x = b_.compare(Compare::Ne, Scalar::S32, x, 0);
-    store(v, at, x, guard);
+    store(v, at, x, b_.logical_and(guard, owner));
   });
   return fragment;
 }
@@ -713,7 +717,8 @@ void Lowering::parallel(const ir::Op& o) {
       b_.if_then(any_is_not_one(factors), [&] { parallel_body(o, iteration, false); });
     } else if (truth) {
       b_.if_then(
-          *truth, [&] { parallel_body(o, iteration, true); }, [&] { parallel_body(o, iteration, false); });
+          *truth, [&] { parallel_body(o, iteration, true); },
+          [&] { parallel_body(o, iteration, options_.plant.is("gpu_elements", 2)); });  // plant 2: masks skipped
     } else {
       parallel_body(o, iteration, false);
     }
@@ -737,19 +742,21 @@ void Lowering::parallel(const ir::Op& o) {
       std::vector<Operand> sizes;
       for (const ir::Index& n : extents) {
         sizes.push_back(index_.value(n));
-        total = b_.mul(Scalar::S32, total, b_.max(Scalar::S32, sizes.back(), 0));
+        total = b_.mul(index_.type(), total, b_.max(index_.type(), sizes.back(), 0));
       }
-      b_.for_range(thread_, total, threads_, [&](Reg i) {
+      const Scalar unsigned_type = options_.wide_indices ? Scalar::U64 : Scalar::U32;
+      const auto one = [&](Reg i) {
         index_.push();
         Coordinates at(sizes.size());
         Operand e = i;
         for (size_t d = sizes.size(); d-- > 0;) {
-          at[d] = {d == 0 ? e : b_.rem(Scalar::U32, e, sizes[d]), 0};
-          if (d > 0) e = b_.div(Scalar::U32, e, sizes[d]);
+          at[d] = {d == 0 ? e : b_.rem(unsigned_type, e, sizes[d]), 0};
+          if (d > 0) e = b_.div(unsigned_type, e, sizes[d]);
         }
         body(at);
         index_.pop();
-      });
+      };
+      b_.for_range(index_.widened(thread_, Scalar::U32), total, threads_, one, index_.type());
     }
   }
   parallel_ = outer;
@@ -757,6 +764,7 @@ void Lowering::parallel(const ir::Op& o) {
     factors_.erase(v);
     packed_.erase(v);
   });
+  if (!outer) end_if_failed(o);
 }
 
 }  // namespace tilewright::plan::gpu

@@ -11,27 +11,59 @@ using ir::thread::Op;
 namespace {
 
 std::optional<target::Mma> mma_of(DType a, DType b, DType c) {
-  if (a != b || c != DType::F32) return std::nullopt;
-  if (a == DType::F16) return target::Mma::m16n8k16_f16;
-  if (a == DType::BF16) return target::Mma::m16n8k16_bf16;
+  using target::Mma;
+  if (c == DType::F32 && a == b && a == DType::F16) return Mma::m16n8k16_f16;
+  if (c == DType::F32 && a == b && a == DType::BF16) return Mma::m16n8k16_bf16;
+  if (c == DType::F64 && a == b && a == DType::F64) return Mma::m8n8k4_f64;
+  if (c != DType::I32) return std::nullopt;
+  if (a == DType::I8 && b == DType::I8) return Mma::m16n8k32_s8;
+  if (a == DType::U8 && b == DType::U8) return Mma::m16n8k32_u8;
+  if (a == DType::U8 && b == DType::I8) return Mma::m16n8k32_u8s8;
   return std::nullopt;
+}
+std::optional<target::Mma> mma_of(const ir::GemmAttributes& a) {
+  return mma_of(a.a.buffer->type.dtype, a.b.buffer->type.dtype, a.c.buffer->type.dtype);
+}
+
+/// Why no matrix instruction takes these types; empty when one does.
+std::string why_not_types(const ir::GemmAttributes& a) {
+  if (mma_of(a)) return {};
+  if (a.c.buffer->type.dtype == DType::F32 && a.a.buffer->type.dtype == DType::F32)
+    return "f32 products keep 24 bits, which tf32 would round to 11";
+  return fmt::format("no row of the instruction table for {} by {} to {}", name(a.a.buffer->type.dtype),
+                     name(a.b.buffer->type.dtype), name(a.c.buffer->type.dtype));
 }
 
 }  // namespace
 
-bool Lowering::uses_mma(const ir::GemmAttributes& a) const {
-  if (!options_.tensor_cores || warps_m_ == 0 || gpu_.architecture < 80) return false;
-  if (!mma_of(a.a.buffer->type.dtype, a.b.buffer->type.dtype, a.c.buffer->type.dtype)) return false;
-  if (!is_whole(a.a) || !is_whole(a.b) || !is_whole(a.c) || a.c.buffer->type.rank() != 2 ||
-      !layouts_.contains(a.c.buffer))
-    return false;
-  if (a.b.buffer->type.space != ir::MemorySpace::Shared) return false;
-  if (a.a.buffer->type.space == ir::MemorySpace::Fragment && (a.transpose_a || !layouts_.contains(a.a.buffer)))
-    return false;
-  if (a.a.buffer->type.space == ir::MemorySpace::Global) return false;
+Distribution Lowering::matrix_accumulator(const ir::GemmAttributes& a) const {
+  const int64_t m = *a.c.buffer->type.shape[0].constant(), n = *a.c.buffer->type.shape[1].constant();
+  return a.c.buffer->type.dtype == DType::F64 ? mma_accumulator_f64(m, n, warps_m_, warps_n_)
+                                              : mma_accumulator(m, n, warps_m_, warps_n_);
+}
+
+bool Lowering::uses_mma(const ir::GemmAttributes& a) const { return why_not_mma(a).empty(); }
+
+std::string Lowering::why_not_mma(const ir::GemmAttributes& a) const {
+  if (!options_.tensor_cores) return "matrix instructions are switched off";
+  if (std::string why = why_not_types(a); !why.empty()) return why;
+  if (warps_m_ == 0) return "the tile does not divide among the warps of the block";
+  if (!is_whole(a.a) || !is_whole(a.b) || !is_whole(a.c) || a.c.buffer->type.rank() != 2)
+    return "a product of parts of tiles";
+  if (!layouts_.contains(a.c.buffer)) return "the result is not a fragment in registers";
+  if (a.b.buffer->type.space != ir::MemorySpace::Shared) return "the right operand is not in shared memory";
+  if (a.a.buffer->type.space == ir::MemorySpace::Global) return "the left operand is not in shared memory";
+  const int element = bytes(a.a.buffer->type.dtype);
+  if (a.a.buffer->type.space == ir::MemorySpace::Fragment &&
+      (element != 2 || a.transpose_a || !layouts_.contains(a.a.buffer)))
+    return "the left operand's registers are not what the instruction reads";
+  if (element == 1 && (a.transpose_a || !a.transpose_b)) return "8-bit operands must run along k";
+  const target::MmaRow& row = target::row(*mma_of(a));
   const int64_t m = *a.c.buffer->type.shape[0].constant(), n = *a.c.buffer->type.shape[1].constant();
   const int64_t k = *a.a.buffer->type.shape[a.transpose_a ? 0 : 1].constant();
-  return m % (16 * warps_m_) == 0 && n % (8 * warps_n_) == 0 && k % 16 == 0;
+  if (m % (16 * warps_m_) == 0 && n % (8 * warps_n_) == 0 && k % row.k == 0) return {};
+  return fmt::format("m must be a multiple of {}, n of {}, k of {}; the tile is {}x{}x{}", 16 * warps_m_, 8 * warps_n_,
+                     row.k, m, n, k);
 }
 
 void Lowering::gemm(const ir::Op& o) {
@@ -45,13 +77,13 @@ void Lowering::gemm(const ir::Op& o) {
   const bool fits =
       uses_mma(a) && c != fragments_.end() &&
       (fragment_a == fragments_.end() || fragment_a->second.distribution.digits == c->second.distribution.digits);
-  if (fits && c->second.distribution == mma_accumulator(c->second.distribution.shape[0],
-                                                        c->second.distribution.shape[1], warps_m_, warps_n_)) {
-    fact("gemm", "mma.sync m16n8k16 by each warp", o.location);
-    return gemm_mma(a, o.location);
+  if (fits && c->second.distribution == matrix_accumulator(a)) {
+    fact("gemm", fmt::format("mma.sync {} by each of {}x{} warps", target::row(*mma_of(a)).name, warps_m_, warps_n_),
+         o.location);
+    return a.c.buffer->type.dtype == DType::F64 ? gemm_mma_f64(a) : gemm_mma(a, o.location);
   }
-  fact("gemm", "multiply-adds by each thread: no matrix instruction covers these types, shapes or operands",
-       o.location);
+  const std::string why = why_not_mma(a);
+  fact("gemm", "multiply-adds by each thread: " + (why.empty() ? "its layout is another product's" : why), o.location);
   gemm_simt(a, o.location);
 }
 
@@ -77,7 +109,7 @@ void Lowering::gemm_simt(const ir::GemmAttributes& a, const Location& location) 
   const auto c = fragments_.find(a.c.buffer);
   if (c != fragments_.end()) {
     const Distribution& d = c->second.distribution;
-    if (!a.accumulate)
+    if (!a.accumulate && !options_.plant.is("gpu_gemm", 1))  // plant 1: the old accumulator stays
       for (Reg r : c->second.registers) b_.assign(r, 0);
     const Operand row = thread_coordinate(d, 0), column = thread_coordinate(d, 1);
     // Padding rows and columns read inside the tile: their results are never stored.
@@ -128,7 +160,8 @@ void Lowering::gemm_simt(const ir::GemmAttributes& a, const Location& location) 
 
 // One rolled loop over k in steps of 16; per step ldmatrix for both operands, then every 16x8 site.
 void Lowering::gemm_mma(const ir::GemmAttributes& a, const Location&) {
-  const target::Mma which = *mma_of(a.a.buffer->type.dtype, a.b.buffer->type.dtype, a.c.buffer->type.dtype);
+  const target::Mma which = *mma_of(a);
+  const int k_step = target::row(which).k, piece = 16 / bytes(a.a.buffer->type.dtype);  // elements of 16 bytes
   const Fragment& c = fragments_.at(a.c.buffer);
   const int64_t m = c.distribution.shape[0], n = c.distribution.shape[1];
   const int rows = static_cast<int>(m / warps_m_), columns = static_cast<int>(n / warps_n_);
@@ -170,7 +203,7 @@ void Lowering::gemm_mma(const ir::GemmAttributes& a, const Location&) {
       // Tiles in register order: (rows 0-7, k 0-7), (rows 8-15, k 0-7), (rows 0-7, k 8-15), (rows 8-15, k 8-15).
       if (!a.transpose_a) {
         const Operand r = b_.add(Scalar::U32, first_row, b_.mad(Scalar::U32, tile_bit0, 8, row_in_tile));
-        left.push_back(tiles(a.a.buffer, {r, i}, {b_.mad(Scalar::U32, tile_bit1, 8, k), 0}, false));
+        left.push_back(tiles(a.a.buffer, {r, i}, {b_.mad(Scalar::U32, tile_bit1, piece, k), 0}, false));
       } else {
         const Operand kr = b_.add(Scalar::U32, k, b_.mad(Scalar::U32, tile_bit1, 8, row_in_tile));
         left.push_back(tiles(a.a.buffer, {kr, 0}, {b_.mad(Scalar::U32, tile_bit0, 8, first_row), i}, true));
@@ -182,10 +215,11 @@ void Lowering::gemm_mma(const ir::GemmAttributes& a, const Location&) {
       const Operand shift = half ? Operand(0) : b_.mul(Scalar::U32, tile_bit1, 8);
       if (!a.transpose_b) {
         const Operand kr = b_.add(Scalar::U32, k, b_.mad(Scalar::U32, tile_bit0, 8, row_in_tile));
-        right = tiles(a.b.buffer, {kr, 0}, {b_.add(Scalar::U32, first_column, shift), j}, true);
+        const bool swapped = options_.plant.is("gpu_gemm", 2);  // plant 2: tiles of B not transposed
+        right = tiles(a.b.buffer, {kr, 0}, {b_.add(Scalar::U32, first_column, shift), j}, !swapped);
       } else {
         const Operand nr = b_.add(Scalar::U32, first_column, b_.add(Scalar::U32, shift, row_in_tile));
-        right = tiles(a.b.buffer, {nr, j}, {b_.mad(Scalar::U32, tile_bit0, 8, k), 0}, false);
+        right = tiles(a.b.buffer, {nr, j}, {b_.mad(Scalar::U32, tile_bit0, piece, k), 0}, false);
       }
       for (int jj = 0; jj < (half ? 8 : 16); jj += 8)
         for (int i = 0; i < rows; i += 16) {
@@ -204,12 +238,47 @@ void Lowering::gemm_mma(const ir::GemmAttributes& a, const Location&) {
   if (fragment_a != fragments_.end()) {
     for (int k = 0; k < depth; k += 16) step(k, k);
   } else {
-    b_.for_range(0, depth, 16, [&](Reg k) {
+    const int64_t last = options_.plant.is("gpu_gemm", 3) ? depth - k_step : depth;  // plant 3: the last step is lost
+    b_.for_range(0, last, k_step, [&](Reg k) {
       index_.push();
       step(k, 0);
       index_.pop();
     });
   }
+}
+
+// One number a lane of either operand, so that any layout of shared memory serves.
+void Lowering::gemm_mma_f64(const ir::GemmAttributes& a) {
+  const Fragment& c = fragments_.at(a.c.buffer);
+  const int rows = static_cast<int>(c.distribution.shape[0] / warps_m_),
+            columns = static_cast<int>(c.distribution.shape[1] / warps_n_);
+  const auto depth = *a.a.buffer->type.shape[a.transpose_a ? 0 : 1].constant();
+  if (!a.accumulate)
+    for (Reg r : c.registers) b_.assign(r, 0, Scalar::B64);
+  const Operand lane = b_.rem(Scalar::U32, thread_, 32), warp = b_.div(Scalar::U32, thread_, 32);
+  const Operand outer = b_.div(Scalar::U32, lane, 4), inner = b_.rem(Scalar::U32, lane, 4);
+  const Operand row = b_.mad(Scalar::U32, b_.rem(Scalar::U32, warp, warps_m_), rows, outer);
+  const Operand column = b_.mad(Scalar::U32, b_.div(Scalar::U32, warp, warps_m_), columns, outer);
+  const auto element = [&](const ir::Value* tile, bool swapped, Affine first, Affine second) {
+    if (swapped) std::swap(first, second);
+    return load(tile, {first, second}, 0, 1);
+  };
+  b_.for_range(0, depth, 4, [&](Reg k) {
+    index_.push();
+    const Affine at_k = {b_.add(Scalar::U32, k, inner), 0};
+    std::vector<Operand> left, right;
+    for (int i = 0; i < rows; i += 8) left.push_back(element(a.a.buffer, a.transpose_a, {row, i}, at_k));
+    for (int j = 0; j < columns; j += 8) right.push_back(element(a.b.buffer, a.transpose_b, at_k, {column, j}));
+    for (int i = 0; i < rows; i += 8)
+      for (int j = 0; j < columns; j += 8) {
+        std::vector<Reg> out;
+        for (int e = 0; e < 2; ++e)
+          out.push_back(c.registers[static_cast<size_t>(c.distribution.find({i, j + e}))]);
+        b_.emit(Op::Mma, out, {left[static_cast<size_t>(i / 8)], right[static_cast<size_t>(j / 8)], out[0], out[1]},
+                {static_cast<int>(target::Mma::m8n8k4_f64)});
+      }
+    index_.pop();
+  });
 }
 
 }  // namespace tilewright::plan::gpu

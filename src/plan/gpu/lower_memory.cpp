@@ -19,6 +19,12 @@ Operand Lowering::pointer(int tensor) {
   return p;
 }
 
+/// A coordinate as one number, 32 bits wide where its base is.
+Operand Lowering::coordinate(const Affine& a) {
+  const bool is_wide = !a.base.is_constant && a.base.reg.width == Width::W64;
+  return b_.add(is_wide ? Scalar::S64 : Scalar::S32, a.base, a.offset);
+}
+
 Operand Lowering::extent(const ir::Value* buffer, int dim) {
   return index_.value(buffer->type.shape[static_cast<size_t>(dim)]);
 }
@@ -44,14 +50,15 @@ Operand Lowering::global_address(int tensor, const Coordinates& at, int& immedia
   Operand offset = 0;
   for (size_t d = 0; d < at.size(); ++d) {
     const bool unit = strides[d].is_constant(1);
-    const Operand coordinate = unit ? at[d].base : b_.add(Scalar::S32, at[d].base, at[d].offset);
-    const Operand wide = b_.convert(Scalar::S64, Scalar::S32, coordinate);
+    const Operand wide = index_.in_64_bits(unit ? at[d].base : coordinate(at[d]));
     if (unit) {
       offset = b_.add(Scalar::S64, offset, wide);
       continue;
     }
     Operand stride = 0;
-    if (const auto c = strides[d].constant()) {
+    if (options_.plant.is("gpu_addresses", 1)) {  // plant 1: rows lie one after another whatever their pitch
+      stride = index_.in_64_bits(extent(t.buffer, static_cast<int>(at.size()) - 1));
+    } else if (const auto c = strides[d].constant()) {
       stride = *c;
     } else {
       const uint64_t stride_key = mix(1003, reinterpret_cast<uint64_t>(strides[d].node()));
@@ -61,7 +68,7 @@ Operand Lowering::global_address(int tensor, const Coordinates& at, int& immedia
         const auto slot = std::find(slots_.slots.begin(), slots_.slots.end(), strides[d].symbol());
         stride = slot != slots_.slots.end()
                      ? Operand(b_.load_param(first_slot_param_ + static_cast<int>(slot - slots_.slots.begin())))
-                     : b_.convert(Scalar::S64, Scalar::S32, index_.value(strides[d]));
+                     : index_.in_64_bits(index_.value(strides[d]));
         index_.remember(stride_key, stride);
       }
     }
@@ -77,8 +84,8 @@ Operand Lowering::shared_address(const SharedTile& tile, const ir::Type& type, c
   const Operand base = tile.base.is(0) ? b_.add(Scalar::U32, shared_base_, tile.offset) : tile.base;
   immediate = 0;
   if (tile.has_panels) {
-    const Operand row = b_.add(Scalar::U32, at[0].base, at[0].offset),
-                  column = b_.add(Scalar::U32, at[1].base, at[1].offset);
+    const Operand row = b_.add(Scalar::U32, index_.low_bits(at[0].base), at[0].offset),
+                  column = b_.add(Scalar::U32, index_.low_bits(at[1].base), at[1].offset);
     const Operand panel = b_.div(Scalar::U32, column, tile.panel), within = b_.rem(Scalar::U32, column, tile.panel);
     const int64_t panel_bytes = *type.shape[0].constant() * 128;
     Operand offset = b_.mad(Scalar::U32, row, 128, b_.mul(Scalar::U32, within, element));
@@ -88,7 +95,7 @@ Operand Lowering::shared_address(const SharedTile& tile, const ir::Type& type, c
   int64_t pitch = 1;
   Operand offset = 0;
   for (size_t d = at.size(); d-- > 0;) {
-    offset = b_.add(Scalar::U32, offset, b_.mul(Scalar::U32, at[d].base, pitch * element));
+    offset = b_.add(Scalar::U32, offset, b_.mul(Scalar::U32, index_.low_bits(at[d].base), pitch * element));
     immediate += static_cast<int>(at[d].offset * pitch * element);
     pitch = d + 1 == at.size() ? tile.pitch : pitch * *type.shape[d].constant();
   }
@@ -99,26 +106,30 @@ Operand Lowering::shared_address(const SharedTile& tile, const ir::Type& type, c
 Operand Lowering::inside(const ir::Value* buffer, const Coordinates& at) {
   Operand out = 1;
   for (size_t d = 0; d < at.size(); ++d) {
-    const ir::Index& n = buffer->type.shape[d];
-    if (at[d].base.is_constant && n.constant()) {
-      const int64_t x = at[d].base.constant + at[d].offset;
-      if (x < 0 || x >= *n.constant()) return 0;
-      continue;
-    }
-    const auto base_key =
-        at[d].base.is_constant ? static_cast<uint64_t>(at[d].base.constant) * 2 + 1 : uint64_t{at[d].base.reg.id} << 33;
-    const uint64_t key =
-        mix(mix(mix(1004, reinterpret_cast<uint64_t>(n.node())), base_key), static_cast<uint64_t>(at[d].offset));
-    if (const Operand* known = index_.find(key)) {
-      out = b_.logical_and(out, *known);
-      continue;
-    }
-    const Operand p =
-        b_.compare(Compare::Lt, Scalar::U32, b_.add(Scalar::S32, at[d].base, at[d].offset), index_.value(n));
-    index_.remember(key, p);
-    out = b_.logical_and(out, p);
+    const Operand here = inside_dimension(buffer, at[d], d);
+    if (here.is(0)) return 0;
+    out = b_.logical_and(out, here);
   }
   return out;
+}
+
+Operand Lowering::inside_dimension(const ir::Value* buffer, const Affine& at, size_t dim) {
+  const ir::Index& n = buffer->type.shape[dim];
+  if (at.base.is_constant && n.constant()) {
+    const int64_t x = at.base.constant + at.offset;
+    return x >= 0 && x < *n.constant() ? 1 : 0;
+  }
+  const auto base_key =
+      at.base.is_constant ? static_cast<uint64_t>(at.base.constant) * 2 + 1 : uint64_t{at.base.reg.id} << 33;
+  const uint64_t key =
+      mix(mix(mix(1004, reinterpret_cast<uint64_t>(n.node())), base_key), static_cast<uint64_t>(at.offset));
+  if (const Operand* known = index_.find(key)) return *known;
+  const bool one_more = options_.plant.is("gpu_bounds", 1);  // plant 1: the element after the last exists
+  const Operand p =
+      b_.compare(one_more ? Compare::Le : Compare::Lt, options_.wide_indices ? Scalar::U64 : Scalar::U32,
+                 index_.widened(coordinate(at)), index_.value(n));
+  index_.remember(key, p);
+  return p;
 }
 
 Operand Lowering::from_memory(DType dtype, Reg raw) {
@@ -187,7 +198,7 @@ Operand Lowering::to_memory(DType dtype, Operand x) {
 Operand Lowering::private_position(const ir::Value* buffer, const Coordinates& at) {
   Operand flat = 0;
   for (size_t d = 0; d < at.size(); ++d) {
-    const Operand x = b_.add(Scalar::S32, at[d].base, at[d].offset);
+    const Operand x = b_.add(Scalar::S32, index_.low_bits(at[d].base), at[d].offset);
     flat = b_.add(Scalar::S32, b_.mul(Scalar::S32, flat, *buffer->type.shape[d].constant()), x);
   }
   return flat;
@@ -339,7 +350,7 @@ Coordinates Lowering::view_coordinates(const ir::View& view, const Coordinates& 
       if (const Operand* known = index_.find(key)) {
         base = *known;
       } else {
-        base = b_.add(Scalar::S32, a.base, c.base);
+        base = b_.add(index_.type(), a.base, index_.widened(c.base));
         index_.remember(key, base);
       }
       a = {base, a.offset + c.offset};
@@ -399,7 +410,8 @@ int Lowering::run_length(const ir::View& view, const Distribution& d) const {
   const auto last = static_cast<size_t>(d.rank()) - 1;
   const ir::LinearForm start = ir::linear_form(view.slices.back().start);
   for (int v = std::min(8, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
-    bool fits = extent.value_or(0) % v == 0 && start.constant % v == 0 &&
+    const bool reckless = options_.plant.is("gpu_vectors", 1);  // plant 1: runs that cross the end of a row
+    bool fits = (reckless || extent.value_or(0) % v == 0) && start.constant % v == 0 &&
                 d.registers.size() % static_cast<size_t>(v) == 0 && d.shape[last] % v == 0;
     for (const auto& term : start.terms) fits &= term.coefficient % v == 0;
     for (const auto& digit : d.digits) fits &= digit.dim != static_cast<int>(last) || digit.stride % v == 0;
@@ -517,6 +529,7 @@ Operand Lowering::copied_value(const ir::CopyAttributes& a, Operand x) {
 
 void Lowering::copy(const ir::Op& o) {
   const auto& a = o.as<ir::CopyAttributes>();
+  if (runs_ahead(o)) return;
   const ir::Value *src = a.src.buffer, *dst = a.dst.buffer;
   const auto from = fragments_.find(src), to = fragments_.find(dst);
   const bool bool_from = src->type.dtype == DType::Bool, bool_to = dst->type.dtype == DType::Bool;
@@ -570,7 +583,8 @@ void Lowering::copy(const ir::Op& o) {
     body();
     index_.pop();
   };
-  const Operand rest = b_.rem(Scalar::U32, extent(view.buffer, static_cast<int>(view.slices.size()) - 1), v);
+  const Operand length = index_.low_bits(extent(view.buffer, static_cast<int>(view.slices.size()) - 1));
+  const Operand rest = b_.rem(Scalar::U32, length, v);
   b_.if_then(
       b_.compare(Compare::Eq, Scalar::U32, rest, 0), [&] { scoped(vectors); },
       [&] { scoped([&] { copy_elements(o, oob); }); });

@@ -115,6 +115,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
           crosses_warps = true;
           continue;
         }
+        if (options_.plant.is("gpu_reduce", 1) && bit == 2) continue;  // plant 1: a step between lanes is left out
         for (Operand& t : totals) t = combine(a.kind, dtype, t, shuffled(t, place * bit));
       }
     }
@@ -160,7 +161,8 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
     const Operand base = b_.add(Scalar::U32, shared_base_, b_.mad(Scalar::U32, own, element, at));
     for (size_t k = 0; k < totals.size(); ++k) {
       Operand total = 0;
-      for (size_t p = 0; p < partners.size(); ++p) {
+      const size_t lost = options_.plant.is("gpu_reduce", 2) ? 1 : 0;  // plant 2: the last warp's part is not read
+      for (size_t p = 0; p + lost < partners.size(); ++p) {
         const Reg word =
             b_.load(type, base, 1, {Space::Shared, (static_cast<int>(k) * threads_ + partners[p]) * element})[0];
         const Operand x = dtype == DType::Bool ? b_.compare(Compare::Ne, Scalar::S32, word, 0) : Operand(word);
@@ -265,7 +267,9 @@ void Lowering::reduce_arg(const ir::Op& o) {
       index_.push();
       const Operand x = element(k);
       // Better: strictly beyond, or the first NaN.
-      Operand better = b_.compare(a.is_max ? Compare::Gt : Compare::Lt, type, x, best);
+      const bool later = options_.plant.is("gpu_reduce", 3);  // plant 3: of equal elements the last
+      Operand better = b_.compare(a.is_max ? (later ? Compare::Ge : Compare::Gt) : (later ? Compare::Le : Compare::Lt),
+                                  type, x, best);
       if (is_float(dtype))
         better = b_.logical_and(b_.logical_or(better, b_.compare(Compare::Ne, type, x, x)),
                                 b_.compare(Compare::Eq, type, best, best));
@@ -319,7 +323,7 @@ void Lowering::arrive_last(const ir::Op& o) {
     b_.emit(Op::Atomic, {old}, {where, b_.in_register(1)}, {immediate, static_cast<int>(Space::Global), 0}).type =
         Scalar::U32;
     b_.emit(Op::FenceThreads);
-    const Operand is_last = b_.compare(Compare::Eq, Scalar::S32, b_.add(Scalar::S32, old, 1), index_.value(a.n));
+    const Operand is_last = b_.compare(Compare::Eq, Scalar::S32, b_.add(Scalar::S32, old, 1), index_.low_bits(index_.value(a.n)));
     b_.store(Scalar::B32, address, std::vector<Operand>{b_.select(Scalar::B32, is_last, 1, 0)}, {Space::Shared});
   });
   barrier();

@@ -54,7 +54,7 @@ Lowering::Lowering(const ir::Kernel& tile, const ir::Op& grid, const cpu::Argume
       options_(options),
       facts_(facts),
       b_(std::move(name)),
-      index_(b_) {
+      index_(b_, options.wide_indices ? Scalar::S64 : Scalar::S32, options.plant.is("gpu_index", 1)) {
   collect(block_region());
 }
 
@@ -63,6 +63,11 @@ void Lowering::declare_parameters() {
   for (size_t i = 0; i < pointers; ++i) b_.param(fmt::format("pointer{}", i), Param::Kind::Pointer);
   first_slot_param_ = static_cast<int>(pointers);
   if (has_counter_) counter_param_ = b_.param("counter", Param::Kind::Pointer), ++first_slot_param_;
+  if (!recipe_.messages.empty()) {
+    b_.param("reports", Param::Kind::Pointer);
+    b_.param("first_message", Param::Kind::I64);
+    first_slot_param_ += 2;
+  }
   for (const runtime::Slot& slot : recipe_.slots) b_.param(slot.name.empty() ? "slot" : slot.name, Param::Kind::I64);
 }
 
@@ -76,7 +81,7 @@ void Lowering::bind_arguments() {
   };
   const auto bind = [&](const ir::Value* v, ir::Index x) {
     const Operand wide = slot_value(x);
-    index_.bind(v, {b_.convert(Scalar::S32, Scalar::S64, wide), 0});
+    index_.bind(v, {options_.wide_indices ? wide : b_.convert(Scalar::S32, Scalar::S64, wide), 0});
     return wide;
   };
   for (size_t i = 0; i < slots_.slots.size(); ++i)
@@ -324,6 +329,15 @@ int Lowering::reserve_shared(int64_t bytes, int alignment, const Location& locat
   return at;
 }
 
+bool Lowering::feeds_matrix(const ir::Value* tile) const {
+  for (const ir::Op* op : ops_) {
+    if (op->kind != OpKind::Gemm) continue;
+    const auto& a = op->as<ir::GemmAttributes>();
+    if ((a.a.buffer == tile || a.b.buffer == tile) && uses_mma(a)) return true;
+  }
+  return false;
+}
+
 void Lowering::allocate_shared() {
   for (const ir::Op* op : ops_) {
     if (op->kind != OpKind::Alloc) continue;
@@ -336,11 +350,32 @@ void Lowering::allocate_shared() {
     int64_t rows = 1;
     for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
     tile.pitch = shape.empty() ? 1 : shape.back();
-    // Rows 16 bytes longer than a multiple of 128 put eight neighbouring rows in different banks; 16-byte rows stay
-    // aligned.
-    if (rows > 1 && tile.pitch * bytes(v->type.dtype) % 128 == 0) tile.pitch += 16 / bytes(v->type.dtype);
-    tile.offset = reserve_shared(rows * tile.pitch * bytes(v->type.dtype), 128, op->location);
+    // Rows an odd number of 16-byte pieces apart put eight neighbouring ones in different banks; 16-byte rows stay
+    // aligned. Tiles that no matrix instruction reads are lengthened only where every row begins in the same bank.
+    const int64_t row_bytes = tile.pitch * bytes(v->type.dtype);
+    if (rows > 1 && row_bytes % (feeds_matrix(v) ? 32 : 128) == 0) tile.pitch += 16 / bytes(v->type.dtype);
+    tile.stage_bytes = static_cast<int>((rows * tile.pitch * bytes(v->type.dtype) + 127) / 128 * 128);
+    const int64_t stages = async_stages_.contains(v) ? async_stages_.at(v) : 1;
+    tile.offset = reserve_shared(stages * tile.stage_bytes, 128, op->location);
     shared_[v] = tile;
+  }
+}
+
+/// What allocate_shared() and assign_layouts() settled, for people.
+void Lowering::describe_layouts() {
+  for (const ir::Op* op : ops_) {
+    if (op->kind != OpKind::Alloc) continue;
+    const ir::Value* v = op->result();
+    BufferLayout b{.name = v->name, .dtype = v->type.dtype, .shape = constant_shape(v->type)};
+    if (const Distribution* d = distribution_of(v)) {
+      b.registers = *d;
+    } else if (const auto at = shared_.find(v); at != shared_.end()) {
+      b.shared.pitch = at->second.pitch;
+      b.shared.stages = async_stages_.contains(v) ? async_stages_.at(v) : 1;
+    } else {
+      continue;
+    }
+    drawn_.push_back(std::move(b));
   }
 }
 
@@ -374,12 +409,14 @@ bool Lowering::is_tracked(const ir::Value* buffer) const {
 }
 void Lowering::reads(const ir::Value* buffer) {
   if (!is_tracked(buffer)) return;
-  if (pending_writes_.contains(buffer)) barrier();
+  const bool forgets = options_.plant.is("gpu_barriers", 1);  // plant 1: what was written is read without a barrier
+  if (pending_writes_.contains(buffer) && !forgets) barrier();
   pending_reads_.insert(buffer);
 }
 void Lowering::writes(const ir::Value* buffer) {
   if (!is_tracked(buffer)) return;
-  if (pending_writes_.contains(buffer) || pending_reads_.contains(buffer)) barrier();
+  const bool forgets = options_.plant.is("gpu_barriers", 2);  // plant 2: what is being read is overwritten
+  if (pending_writes_.contains(buffer) || (pending_reads_.contains(buffer) && !forgets)) barrier();
   pending_writes_.insert(buffer);
 }
 void Lowering::barrier() {
@@ -388,6 +425,7 @@ void Lowering::barrier() {
   pending_writes_.clear();
 }
 void Lowering::enter_loop(const ir::Region& body) {
+  if (options_.plant.is("gpu_barriers", 3)) return;  // plant 3: iterations do not know of one another
   // What the body leaves pending is pending at its head, too.
   const std::function<void(const ir::Region&)> mark = [&](const ir::Region& r) {
     for (const ir::Op* op : r.ops) {
@@ -429,6 +467,7 @@ Operand Lowering::thread_coordinate(const Distribution& d, int dim) {
 }
 
 Operand Lowering::owns(const Distribution& d) {
+  if (options_.plant.is("gpu_layouts", 1)) return 1;  // plant 1: every replica acts
   Operand out = 1, rest = thread_;
   for (size_t i = 0; i < d.digits.size(); ++i) {
     const auto& digit = d.digits[i];
@@ -449,7 +488,8 @@ Operand Lowering::valid(const Distribution& d, int r) {
     for (const auto& digit : d.digits)
       if (digit.dim == dim) last += int64_t{digit.extent - 1} * digit.stride;
     if (last < d.shape[k]) continue;
-    const int64_t limit = d.shape[k] - d.registers[static_cast<size_t>(r)][k];
+    const bool one_more = options_.plant.is("gpu_layouts", 2);  // plant 2: one element of padding counts
+    const int64_t limit = d.shape[k] - d.registers[static_cast<size_t>(r)][k] + (one_more ? 1 : 0);
     out = b_.logical_and(out, b_.compare(Compare::Lt, Scalar::S32, thread_coordinate(d, dim), limit));
   }
   return out;
@@ -499,16 +539,20 @@ ir::thread::Program Lowering::portable(runtime::Launch& launch) {
     const auto& a = op.as<ir::GemmAttributes>();
     const auto shape = constant_shape(v->type);
     if (v == a.c.buffer) {
-      if (uses_mma(a)) return mma_accumulator(shape[0], shape[1], warps_m_, warps_n_);
+      if (uses_mma(a)) return matrix_accumulator(a);
       return row_major(shape, threads_, 4);
     }
     if (v == a.a.buffer && uses_mma(a)) return mma_accumulator(shape[0], shape[1], warps_m_, warps_n_);
     return std::nullopt;
   });
+  find_async_rings();
   allocate_shared();
+  prepare_reports();
   shared_base_ = b_.reg(Width::W32);
   ir::thread::Inst& base = b_.emit(Op::Special, {shared_base_}, {}, {static_cast<int>(SpecialRegister::SharedBase)});
   base.type = Scalar::U32;
+  clear_failed_flag();
+  describe_layouts();
   allocate_fragments();
   const auto& block = block_region();
   constexpr SpecialRegister blocks[] = {SpecialRegister::BlockX, SpecialRegister::BlockY, SpecialRegister::BlockZ};

@@ -34,6 +34,8 @@ Scalar register_type(DType dtype);  ///< how a value of this dtype is computed w
 Scalar memory_type(DType dtype);    ///< how it lies in memory: b8 … b64
 Scalar number_type(DType dtype);    ///< the dtype itself as an instruction type
 
+bool reports_something(const ir::Kernel& kernel);  ///< has an assert or a print
+
 /// A tile in shared memory. Panels: columns in blocks of `panel` elements, each panel all rows × 128 bytes, 128-byte
 /// swizzle.
 struct SharedTile {
@@ -41,6 +43,7 @@ struct SharedTile {
   int64_t pitch = 0;  ///< elements from row to row (linear form)
   bool has_panels = false;
   int panel = 0;  ///< elements
+  int stage_bytes = 0;  ///< of one stage when it has several
   Operand base;   ///< address of the tile (stage included) when it lies in a ring
 };
 
@@ -64,6 +67,8 @@ class Lowering {
   /// The portable form: all threads do everything. Fills `launch`'s grid, threads and shared bytes.
   ir::thread::Program portable(runtime::Launch& launch);
   bool has_counter() const { return has_counter_; }
+  /// Where the tiles of the form that was emitted are.
+  const std::vector<BufferLayout>& layouts() const { return drawn_; }
   /// The Hopper form, or the reason why this grid has none.
   std::optional<ir::thread::Program> hopper(runtime::Launch& launch, std::string& why_not);
 
@@ -83,6 +88,7 @@ class Lowering {
   const Distribution* distribution_of(const ir::Value* buffer) const;
   bool in_registers(const ir::Value* buffer) const { return layouts_.contains(buffer); }
   void collect(const ir::Region& region);
+  void describe_layouts();
   void fact(std::string what, std::string why, const Location& location) {
     facts_.push_back({std::move(what), std::move(why), location});
   }
@@ -95,7 +101,24 @@ class Lowering {
   void while_loop(const ir::Op& op);
   void if_else(const ir::Op& op);
   void loop_over(const ir::Op& op, Operand lo, Operand hi, Operand step);
+  using Buffers = std::unordered_set<const ir::Value*>;
   void enter_loop(const ir::Region& body);
+  void after_loop(const Buffers& reads_before, const Buffers& writes_before);
+
+  // ---- copies that run ahead (lower_async.cpp)
+  struct AsyncRing {
+    int stages = 2;
+    std::vector<const ir::Op*> copies;
+  };
+  void find_async_rings();
+  bool can_run_ahead(const ir::Op& loop, const ir::Op& copy) const;
+  static bool is_below(const ir::Op& outer, const ir::Op& inner);
+  static bool writes_below(const ir::Op& op, const ir::Value* tile);
+  void pipelined_async(const ir::Op& op, const AsyncRing& ring);
+  void issue_copies(const ir::Op& loop, const AsyncRing& ring, Operand k);
+  void issue_copy(const ir::CopyAttributes& a, const SharedTile& tile);
+  bool runs_ahead(const ir::Op& copy) const;  ///< issued by its loop
+  Operand stage_address(const ir::Value* tile, Operand k);
 
   // ---- hazards
   void reads(const ir::Value* buffer);
@@ -113,6 +136,8 @@ class Lowering {
   void define(const ir::Value* v, Operand x) { values_[v] = x; }
   Operand constant(DType dtype, const ir::ConstantAttributes& a);
   Operand unary(ir::UnaryOp op, DType dtype, DType result, Operand x);
+  Operand unary_f64(ir::UnaryOp op, Operand x);  // lower_math_f64.cpp
+  Operand power_f64(Operand x, Operand y);
   Operand binary(ir::BinaryOp op, DType dtype, Operand x, Operand y);
   Operand compare(ir::CompareOp op, DType dtype, Operand x, Operand y);
   Operand cast(DType from, DType to, Operand x);
@@ -139,10 +164,12 @@ class Lowering {
   Operand global_address(int tensor, const Coordinates& at, int& immediate);
   Operand shared_address(const SharedTile& tile, const ir::Type& type, const Coordinates& at, int& immediate);
   Operand inside(const ir::Value* buffer, const Coordinates& at);
+  Operand inside_dimension(const ir::Value* buffer, const Affine& at, size_t dim);
   Operand from_memory(DType dtype, Reg raw);
   Operand to_memory(DType dtype, Operand x);
   Coordinates view_coordinates(const ir::View& view, const Coordinates& kept);
   Operand extent(const ir::Value* buffer, int dim);
+  Operand coordinate(const Affine& a);
   Operand pointer(int tensor);
   void for_elements(const std::vector<int64_t>& extents, const Distribution* distribution,
                     const std::function<void(const Coordinates&, int, Operand)>& body);
@@ -163,11 +190,26 @@ class Lowering {
   void arrive_last(const ir::Op& op);
   Operand shuffled(Operand x, int lane_mask);
 
+  // ---- assert and print (lower_report.cpp)
+  void prepare_reports();
+  void clear_failed_flag();
+  void end_if_failed(const ir::Op& parallel);
+  void assertion(const ir::Op& op);
+  void print(const ir::Op& op);
+  void write_record(int id);
+  Operand report_address();
+  Operand message_id(int id);
+  Operand block_number();
+
   // ---- gemm (lower_gemm.cpp)
   void gemm(const ir::Op& op);
   void gemm_simt(const ir::GemmAttributes& a, const Location& location);
   void gemm_mma(const ir::GemmAttributes& a, const Location& location);
+  void gemm_mma_f64(const ir::GemmAttributes& a);
   bool uses_mma(const ir::GemmAttributes& a) const;
+  std::string why_not_mma(const ir::GemmAttributes& a) const;  ///< empty: mma.sync does it
+  Distribution matrix_accumulator(const ir::GemmAttributes& a) const;
+  bool feeds_matrix(const ir::Value* tile) const;
 
   // ---- 16-bit rows as they were read (keep_packed.cpp)
   struct Packed {
@@ -220,10 +262,14 @@ class Lowering {
   int first_slot_param_ = 0;
   bool has_counter_ = false;  ///< one more pointer: a counter that is zero before the launch
   int counter_param_ = 0;
+  int failed_flag_ = -1;  ///< shared byte of the flag that a failed assertion in a `parallel` raises
+  std::vector<BufferLayout> drawn_;
   std::vector<const ir::Op*> ops_;  ///< every op of the grid, in order
   std::unordered_map<const ir::Value*, Distribution> layouts_;
   std::unordered_map<const ir::Value*, Fragment> fragments_;
   std::unordered_map<const ir::Value*, SharedTile> shared_;
+  std::unordered_map<const ir::Op*, AsyncRing> async_rings_;
+  std::unordered_map<const ir::Value*, int> async_stages_;
   std::unordered_map<const ir::Value*, std::vector<Reg>> variables_;  ///< var and local buffers
   std::unordered_map<const ir::Value*, Operand> values_;
   std::unordered_set<const ir::Value*> written_globals_, read_globals_;

@@ -43,10 +43,48 @@ std::unexpected<Diagnostic> not_possible(const ir::Op& gemm, const std::string& 
                  "without the hint the compiler chooses an instruction that fits");
 }
 
+using runtime::ExpressionOp;
+
+/// Extents that 32-bit index arithmetic takes, as guards: another class (wide_indices) serves larger ones.
+void add_extent_guards(runtime::Recipe& recipe) {
+  const auto guard = [&](const runtime::Expression& extent, const std::string& text) {
+    recipe.requirements.push_back({combine(ExpressionOp::Le, {extent, runtime::constant(kLargestExtent)}), true,
+                                   fmt::format("{} <= {} (32-bit indices)", text, kLargestExtent)});
+  };
+  for (size_t i = 0; i < recipe.slots.size(); ++i)
+    if (recipe.slots[i].kind == runtime::SlotKind::Dim)
+      guard(runtime::slot(static_cast<int32_t>(i)), recipe.slots[i].name);
+  for (const auto& tensor : recipe.tensors)
+    for (const auto& axis : tensor.axes)
+      if (axis.binds < 0 && axis.extent.code.size() > 1) guard(axis.extent, axis.text);
+}
+
+/// The portable form; stages that do not fit shared memory are given up before the kernel is.
+void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Arguments& arguments, const ir::Kernel& slots,
+                  const target::Gpu& gpu, Options options, const std::string& name, runtime::Launch& launch,
+                  GpuPlan& out) {
+  for (;;) {
+    std::vector<Fact> facts;
+    try {
+      Lowering lowering(tile, grid, arguments, slots, out.recipe, gpu, options, name, facts);
+      out.programs.push_back(lowering.portable(launch));
+      out.layouts.insert(out.layouts.end(), lowering.layouts().begin(), lowering.layouts().end());
+      out.facts.insert(out.facts.end(), facts.begin(), facts.end());
+      return;
+    } catch (const Unsupported& e) {
+      if (e.diagnostic.code != DiagnosticCode::E2102 || !options.async_copies) throw;
+      options.async_copies = false;
+      launch = {};
+      out.facts.push_back({"pipelined", "one stage: more do not fit shared memory", grid.location});
+    }
+  }
+}
+
 }  // namespace
 
 Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& options) {
   GpuPlan out;
+  out.wide_indices = options.wide_indices;
   out.recipe.kernel = tile.name;
   out.recipe.target = "cuda:" + gpu.name;
   ir::Kernel slots;
@@ -57,6 +95,11 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       t.facts.pitch_alignment = 16;
     }
   }
+  if (!options.wide_indices) add_extent_guards(out.recipe);
+  if (reports_something(tile))
+    for (size_t i = 0; i < tile.texts.size(); ++i)
+      out.recipe.messages.push_back(
+          {static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
   for (const ir::Op* grid : tile.body->ops) {
     if (grid->kind != ir::OpKind::Grid) {
       return fail_at(DiagnosticCode::E2101, grid->location,
@@ -68,11 +111,13 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       std::string why_not = options.hopper ? "the target is not sm_90a" : "switched off";
       const AskedInstructions asked = asked_by(*grid);
       if (asked.no_wgmma) why_not = "a hint keeps wgmma out";
-      if (options.hopper && gpu.has_hopper && options.aligned && !asked.no_wgmma) {
+      if (options.wide_indices) why_not = "an extent may exceed 2^30: indices of 64 bits";
+      if (options.hopper && gpu.has_hopper && options.aligned && !asked.no_wgmma && !options.wide_indices) {
         std::vector<Fact> facts;
         Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, options, name, facts);
         if (auto program = lowering.hopper(launch, why_not)) {
           out.facts.insert(out.facts.end(), facts.begin(), facts.end());
+          out.layouts.insert(out.layouts.end(), lowering.layouts().begin(), lowering.layouts().end());
           out.programs.push_back(std::move(*program));
           if (lowering.has_counter())
             out.recipe.workspaces.push_back({"block counter", runtime::constant(64), runtime::constant(4)});
@@ -85,8 +130,7 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       out.facts.push_back({"form", "portable: " + why_not, grid->location});
       Options portable = options;
       portable.tensor_cores &= !asked.no_mma;
-      Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, portable, name, out.facts);
-      out.programs.push_back(lowering.portable(launch));
+      add_portable(tile, *grid, arguments, slots, gpu, portable, name, launch, out);
       if (asked.mma && !has_mma(out.programs.back().body))
         return not_possible(*asked.mma, "no row of mma.sync has these types, shapes and operands");
       out.recipe.launches.push_back(std::move(launch));

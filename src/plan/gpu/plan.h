@@ -4,7 +4,8 @@
 // Fact. A construct with no lowering is an E2101 that names it. Does not do: PTX, assembling, timing, tuning.
 //
 // Parameters of a generated kernel, in this order: one pointer per tensor and then per workspace (0 when an optional
-// tensor is absent), one 64-bit integer per slot of the recipe, one tensor map per entry of the launch's `tensor_maps`.
+// tensor is absent), when the recipe has messages the address of the report buffer and the first message's id
+// (runtime/report_layout.h), one 64-bit integer per slot of the recipe, one tensor map per entry of the launch's `tensor_maps`.
 #pragma once
 
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/plant.h"
 #include "ir/ir.h"
 #include "ir/thread_program.h"
+#include "plan/gpu/buffer_layout.h"
 #include "runtime/recipe.h"
 #include "target/gpu.h"
 
@@ -26,6 +28,9 @@ struct Fact {
   Location location;
 };
 
+/// Extents up to here keep 32-bit index arithmetic, a tile beyond the edge included, from overflowing.
+inline constexpr int64_t kLargestExtent = int64_t{1} << 30;
+
 struct Options {
   Plant plant;
   bool tensor_cores = true;  ///< mma.sync and wgmma
@@ -34,6 +39,7 @@ struct Options {
   /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver
   /// as assembler.
   bool overlap_products = true;
+  bool wide_indices = false;  ///< for tensors with an extent above kLargestExtent: index arithmetic in 64 bits
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };
 
@@ -41,6 +47,8 @@ struct GpuPlan {
   std::vector<ir::thread::Program> programs;  ///< one per launch, in the recipe's order
   runtime::Recipe recipe;
   std::vector<Fact> facts;
+  std::vector<BufferLayout> layouts;  ///< of every tile, in the order of the kernel
+  bool wide_indices = false;
 };
 
 Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& options = {});

@@ -15,7 +15,7 @@ tw_device_options read_options(const tw_device_options* given) {
   return options;
 }
 
-tw_status* open_cuda_device(std::string_view name, tw_device** device) {
+tw_status* open_cuda_device(std::string_view name, const tw_device_options& options, tw_device** device) {
   int ordinal = 0;
   name.remove_prefix(4);
   if (!name.empty()) {
@@ -24,7 +24,7 @@ tw_status* open_cuda_device(std::string_view name, tw_device** device) {
       return make_status(Failure{FailureCode::no_such_device, "a CUDA device is called \"cuda:0\""});
     }
   }
-  Result<std::unique_ptr<Device>> opened = open_cuda(ordinal);
+  Result<std::unique_ptr<Device>> opened = open_cuda(ordinal, options.print, options.print_context);
   if (!opened) return make_status(opened.error());
   *device = new tw_device{std::move(*opened)};
   return nullptr;
@@ -58,7 +58,7 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
                                   .print_context = options.print_context})};
       return nullptr;
     }
-    if (std::string_view(name).starts_with("cuda") && &open_cuda) return open_cuda_device(name, device);
+    if (std::string_view(name).starts_with("cuda") && &open_cuda) return open_cuda_device(name, options, device);
     return make_status(
         Failure{FailureCode::no_such_device, "no device is called '" + std::string(name) + "': use \"cpu\""});
   });

@@ -24,6 +24,7 @@ const char* extension(const std::string& stage) {
   if (stage == "object") return ".o";
   if (stage == "ptx") return ".ptx";
   if (stage == "cubin") return ".cubin";
+  if (stage == "layout") return ".txt";
   return ".ir";
 }
 
@@ -36,7 +37,7 @@ Status write_file(const std::string& path, const std::string& content) {
 
 Result<ExitCode> emit(const EmitOptions& options) {
   static const std::vector<std::string> kStages = {"tile",   "planned", "vector", "llvm",  "asm",
-                                                   "object", "thread",  "ptx",    "cubin", "all"};
+                                                   "object", "layout",  "thread", "ptx",   "cubin",  "all"};
   if (std::find(kStages.begin(), kStages.end(), options.stage) == kStages.end()) {
     return fail(DiagnosticCode::E1804, fmt::format("unknown stage '{}'", options.stage),
                 fmt::format("stages: {}", fmt::join(kStages, ", ")));
@@ -62,10 +63,13 @@ Result<ExitCode> emit(const EmitOptions& options) {
     return exit_code(compiled.error());
   }
   for (const driver::Stage& stage : compiled->stages) {
-    if (options.stage != "all" && stage.name != options.stage) continue;
+    const bool is_drawing = stage.name.ends_with(".svg");  // to files only
+    const bool is_wanted = stage.name == options.stage || (is_drawing && options.stage == "layout");
+    if ((options.stage != "all" && !is_wanted) || (is_drawing && options.out.empty())) continue;
     if (!options.out.empty()) {
       const std::string path =
-          fmt::format("{}/{}.{}{}", options.out, program->info.name, stage.name, extension(stage.name));
+          fmt::format("{}/{}.{}{}", options.out, program->info.name, stage.name,
+                                           is_drawing ? "" : extension(stage.name));
       if (Status written = write_file(path, stage.content); !written) return std::unexpected(written.error());
       fmt::print("{}\n", path);
     } else if (stage.name == "object" || stage.name == "cubin") {
@@ -84,7 +88,8 @@ Run add_emit(CLI::App& app, Session&) {
   auto options = std::make_shared<EmitOptions>();
   options->kernel.add_to(app);
   app.add_option("--stage", options->stage,
-                 "CPU: tile, planned, vector, llvm, asm, object; CUDA: tile, thread, ptx, cubin; or all")
+                 "CPU: tile, planned, vector, llvm, asm, object; CUDA: tile, layout (drawings with --out), thread, ptx, "
+                 "cubin; or all")
       ->capture_default_str();
   app.add_option("--out", options->out, "Write each stage to a file in this folder instead of the screen");
   app.footer(

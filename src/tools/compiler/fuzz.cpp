@@ -21,11 +21,13 @@ struct FuzzOptions {
   int64_t cases = 2000;
   double seconds = 0;
   uint64_t seed = 1;
-  std::string plant, subject = "native", target = "cpu", keep, replay;
+  std::string plant, subject = "native", target = "cpu", device, keep, replay;
+  int shrink = 1000;
   bool as_json = false, no_tables = false, no_coverage = false;
 };
 
 Result<std::unique_ptr<fuzz::Subject>> make_subject(const FuzzOptions& options) {
+  if (options.device.starts_with("cuda:")) return fuzz::make_device_subject(std::atoi(options.device.c_str() + 5));
   if (options.target.starts_with("cuda")) {
     const auto gpu = target::parse_gpu(options.target.size() > 5 ? options.target.substr(5) : "sm_90a");
     if (gpu) return fuzz::make_thread_subject(*gpu);
@@ -38,9 +40,19 @@ Result<std::unique_ptr<fuzz::Subject>> make_subject(const FuzzOptions& options) 
 }
 
 /// Kernels for GPUs include some that matrix instructions and the copy engine can take.
-fuzz::GenerateOptions generation(const FuzzOptions& options) { return {.matrix = options.target != "cpu"}; }
+fuzz::GenerateOptions generation(const FuzzOptions& options) {
+  return {.matrix = options.target != "cpu" || !options.device.empty()};
+}
+
+/// Each failure at once: what comes later may hang or take long.
+void show_failure(const CampaignReport& r) {
+  if (r.failures.empty() || r.failures.back().number + 1 != r.cases) return;
+  fmt::print(stderr, "case {}: {}: {}\n{}\n", r.failures.back().number, fuzz::name(r.failures.back().verdict),
+             r.failures.back().detail, r.failures.back().kernel);
+}
 
 void show_progress(const CampaignReport& r, const FuzzOptions& options) {
+  if (!options.device.empty()) show_failure(r);
   if (!::isatty(STDERR_FILENO) || r.cases % 20 != 0 || r.seconds < 2) return;
   const double done = options.seconds > 0 ? r.seconds / options.seconds
                                           : static_cast<double>(r.cases) / static_cast<double>(options.cases);
@@ -144,12 +156,13 @@ Result<ExitCode> run_fuzz(const FuzzOptions& options) {
                                           .plant = plant,
                                           .generate = generation(options),
                                           .keep_in = options.keep,
-                                          .most_failures = plant.is_empty() ? 10 : 1};
+                                          .most_failures = plant.is_empty() ? 10 : 1,
+                                          .shrink_tries = options.shrink};
   const CampaignReport report =
       fuzz::run_campaign(**subject, campaign, [&](const CampaignReport& r) { show_progress(r, options); });
   if (::isatty(STDERR_FILENO) && report.seconds > 2) fmt::print(stderr, "\r{:60}\r", "");
   // Tables run last, in this process: its threads must not exist when children are made.
-  const bool want_tables = !options.no_tables && options.target == "cpu" && (plant.is_empty() || report.failures.empty());
+  const bool want_tables = !options.no_tables && options.target == "cpu" && options.device.empty() && (plant.is_empty() || report.failures.empty());
   const auto tables = want_tables ? fuzz::run_tables(**subject, plant) : std::vector<fuzz::TableResult>();
   if (options.as_json) {
     fmt::print("{}\n", to_json(report, tables, options).dump(2));
@@ -180,8 +193,13 @@ Run add_fuzz(CLI::App& app, Session&) {
   app.add_option("--target", options->target,
                  "cpu, or a GPU architecture (cuda:sm_90a): its thread programs run on the interpreter, no device needed")
       ->capture_default_str();
+  app.add_option("--device", options->device, "A device of this machine runs the kernels, 50 to a process: cuda:0")
+      ->check(CLI::Validator([](const std::string& s) { return s.starts_with("cuda:") ? "" : "write cuda:0"; }, "cuda:N"));
   app.add_option("--keep", options->keep, "folder for shrunk failures")->type_name("DIR");
   app.add_option("--replay", options->replay, "run one kept failure again")->type_name("FILE");
+  app.add_option("--shrink", options->shrink, "How many attempts to make a failing case smaller; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_flag("--no-tables", options->no_tables, "random kernels only");
   app.add_flag("--no-coverage", options->no_coverage, "leave the coverage table out");
   app.add_flag("--json", options->as_json, "print the report as JSON");

@@ -237,7 +237,10 @@ Result<driver::Compilation> run_on_cuda(const RunOptions& options, const driver:
   if (!gpu) return std::unexpected(gpu.error());
   if (const auto named = options.kernel.gpu()) *gpu = *named;
   auto compilation =
-      driver::compile_cuda(program.kernel, {.gpu = *gpu, .plan = {.aligned = driver::is_aligned_class(arrays)}, .for_device = true});
+      driver::compile_cuda(program.kernel, {.gpu = *gpu,
+                                            .plan = {.wide_indices = driver::is_large_class(arrays),
+                                                     .aligned = driver::is_aligned_class(arrays)},
+                                            .for_device = true});
   if (!compilation) return compilation;
   auto loaded = driver::CudaKernel::load(*device, compilation->artefact);
   if (!loaded) return std::unexpected(loaded.error());

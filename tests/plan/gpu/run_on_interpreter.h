@@ -12,6 +12,7 @@
 #include "interp/interpreter.h"
 #include "interp/thread_machine.h"
 #include "lang/elaborate.h"
+#include "runtime/report_layout.h"
 
 namespace tilewright::plan::gpu {
 
@@ -76,7 +77,7 @@ inline ir::Kernel tile_of(const GpuCase& c) {
 /// Empty, or what went wrong.
 inline std::string run_case(const GpuCase& c, const target::Gpu& gpu, const Options& options = {},
                             interp::Moment moment = interp::Moment::Latest, uint64_t seed = 1,
-                            GpuPlan* plan_out = nullptr) {
+                            GpuPlan* plan_out = nullptr, std::vector<uint64_t>* reports_out = nullptr) {
   const ir::Kernel tile = tile_of(c);
   auto planned = plan(tile, gpu, options);
   if (!planned) return planned.error().message;
@@ -114,17 +115,25 @@ inline std::string run_case(const GpuCase& c, const target::Gpu& gpu, const Opti
   std::vector<interp::ThreadBuffer> buffers;
   for (size_t i = 0; i < got.size(); ++i)
     buffers.push_back({got[i].data(), static_cast<size_t>(got[i].count() * tilewright::bytes(got[i].dtype))});
+  std::vector<uint64_t> reports(runtime::report::kBytes / 8, 0);
+  buffers.push_back({reports.data(), runtime::report::kBytes});
   for (TestArray& w : workspaces) buffers.push_back({w.data(), static_cast<size_t>(w.count())});
   for (size_t l = 0; l < planned->programs.size(); ++l) {
     const runtime::Launch& launch = planned->recipe.launches[l];
     std::vector<interp::ThreadArgument> arguments;
     for (uint64_t p : run.pointers) arguments.push_back({p, {}});
+    if (!planned->recipe.messages.empty()) {
+      arguments.push_back({reinterpret_cast<uint64_t>(reports.data()), {}});
+      arguments.push_back({0, {}});
+    }
     for (int64_t s : run.slots) arguments.push_back({static_cast<uint64_t>(s), {}});
     for (const auto& m : launch.tensor_maps) arguments.push_back({0, device_cases::map_of(m, run)});
     const auto status = interp::run_threads(planned->programs[l], device_cases::grid_of(launch, run), arguments,
                                             buffers, {.moment = moment, .seed = seed});
     if (!status) return status.error().message;
   }
+  if (reports_out) *reports_out = reports;
+  if (plan_out) plan_out->recipe = planned->recipe;
   for (size_t i = 0; i < got.size(); ++i) {
     if (tile.tensors[i].direction == ir::Direction::In) continue;
     const auto count = static_cast<size_t>(got[i].count());

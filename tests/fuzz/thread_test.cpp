@@ -1,0 +1,61 @@
+// The GPU planner against the interpreter, and its planted mistakes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "fuzz/campaign.h"
+#include "fuzz/plants.h"
+
+namespace tilewright::fuzz {
+namespace {
+
+std::unique_ptr<Subject> subject_for(const char* architecture) {
+  return make_thread_subject(*target::parse_gpu(architecture));
+}
+
+void expect_agreement(const char* architecture, int64_t cases, uint64_t seed) {
+  const auto subject = subject_for(architecture);
+  const CampaignReport report =
+      run_campaign(*subject, {.cases = cases, .seed = seed, .generate = {.matrix = true}, .shrink_tries = 100});
+  for (const Failure& f : report.failures) ADD_FAILURE() << "case " << f.number << ": " << f.detail << "\n" << f.kernel;
+  EXPECT_EQ(report.cases, cases);
+  for (const auto& [form, n] : report.forms) std::printf("%4ld × %s\n", static_cast<long>(n), form.c_str());
+}
+
+TEST(ThreadPrograms, AgreeWithTheInterpreterOnHopper) { expect_agreement("sm_90a", 100, 3); }
+TEST(ThreadPrograms, AgreeWithTheInterpreterOnAmpere) { expect_agreement("sm_80", 60, 4); }
+
+class PlantedGpuMistake : public testing::TestWithParam<std::string> {};
+
+TEST_P(PlantedGpuMistake, IsFound) {
+  const auto plant = parse_plant(GetParam());
+  ASSERT_TRUE(plant);
+  const auto subject = subject_for("sm_80");
+  const CampaignReport report = run_campaign(*subject, {.cases = 1500,
+                                                        .seed = 1,
+                                                        .plant = *plant,
+                                                        .generate = {.matrix = true},
+                                                        .most_failures = 1,
+                                                        .shrink_tries = 0});
+  ASSERT_EQ(report.failures.size(), 1u) << "not found in " << report.cases << " cases";
+  std::printf("%s: found by case %ld: %s\n", GetParam().c_str(), static_cast<long>(report.failures[0].number),
+              report.failures[0].detail.c_str());
+}
+
+std::vector<std::string> gpu_plants() {
+  std::vector<std::string> out;
+  for (const PlantInfo& p : plants())
+    if (p.is_gpu) out.emplace_back(p.name);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedGpuMistake, testing::ValuesIn(gpu_plants()), [](const auto& param) {
+  std::string name = param.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace tilewright::fuzz
