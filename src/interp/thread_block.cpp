@@ -153,7 +153,7 @@ void Block::check_races(Space space, uint64_t address, size_t bytes, const Inst&
   using Access = ThreadRaces::Access;
   const Access access = inst.op == Op::Atomic ? Access::Atomic : writes ? Access::Write : Access::Read;
   if (space == Space::Shared) {
-    const size_t index = address - kSharedBase;
+    const size_t index = static_cast<uint32_t>(address) - kSharedBase;  // the upper half of the register is not the address
     return report_race(races_->shared(index, bytes, thread, inst.line, access), inst, thread,
                        fmt::format("shared byte {}", index));
   }

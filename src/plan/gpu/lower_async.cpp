@@ -25,7 +25,7 @@ bool is_zero(const ir::Value* v) {
 }
 
 /// True when `op` itself reads or writes `tile`.
-bool touches(const ir::Op& op, const ir::Value* tile) {
+bool names(const ir::Op& op, const ir::Value* tile) {
   const auto any = [&](std::initializer_list<const ir::View*> views) {
     return std::ranges::any_of(views, [&](const ir::View* v) { return v->buffer == tile; });
   };
@@ -50,7 +50,7 @@ bool touches(const ir::Op& op, const ir::Value* tile) {
   }
 }
 bool touches_below(const ir::Op& op, const ir::Value* tile) {
-  if (touches(op, tile)) return true;
+  if (names(op, tile)) return true;
   return std::ranges::any_of(op.regions, [&](const ir::Region* r) {
     return std::ranges::any_of(r->ops, [&](const ir::Op* inner) { return touches_below(*inner, tile); });
   });
@@ -113,8 +113,8 @@ bool Lowering::can_run_ahead(const ir::Op& loop, const ir::Op& copy) const {
     }
   }
   int uses = 0, below = 0;
-  for (const ir::Op* op : ops_) uses += touches(*op, dst);
-  ir::for_each_op(body, [&](ir::Op& op) { below += touches(op, dst); });
+  for (const ir::Op* op : ops_) uses += names(*op, dst);
+  ir::for_each_op(body, [&](ir::Op& op) { below += names(op, dst); });
   return uses == below;
 }
 
@@ -132,7 +132,7 @@ bool Lowering::writes_below(const ir::Op& op, const ir::Value* tile) {
     if (o.kind == OpKind::Gemm) writes |= o.as<ir::GemmAttributes>().c.buffer == tile;
     const bool other = o.kind != OpKind::Load && o.kind != OpKind::Store && o.kind != OpKind::Copy &&
                        o.kind != OpKind::Gemm && o.kind != OpKind::Reduce;
-    writes |= other && touches(o, tile);
+    writes |= other && names(o, tile);
     if (o.kind == OpKind::Reduce) writes |= o.as<ir::ReduceAttributes>().dst.buffer == tile;
   };
   look(op);
