@@ -76,8 +76,8 @@ const std::vector<Broken>& programs() {
        "error[E9303]: line 7: warp 0 arrives once too often at an mbarrier for 1 arrivals\n"},
       {"no_proxy_fence", 32,
        [](Builder& b) {
-         store_word(b, shared_base(b));
          b.if_then(b.compare(Compare::Eq, Scalar::U32, b.special(SpecialRegister::ThreadX), 0), [&] {
+           store_word(b, shared_base(b));
            b.emit(Op::TmaStore, {}, {shared_base(b), b.param_address(1), Value(0)});
          });
        },
