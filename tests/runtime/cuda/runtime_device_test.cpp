@@ -115,7 +115,7 @@ TEST(CudaDevice, ExecuteIsSafeUnderCapture) {
     auto graph = cuda::Graph::capture(*stream, [&]() -> tilewright::Status {
       for (int i = 0; i < 3; ++i)
         if (auto s = plan->execute(call.get(), nullptr, 0, stream->handle()); !s)
-          return tilewright::fail(DiagnosticCode::E3055, s.error().message);
+          return tilewright::fail(DiagnosticCode::E9001, s.error().message);
       return {};
     });
     if (!graph) return graph.error().message;
