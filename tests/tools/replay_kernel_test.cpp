@@ -70,7 +70,9 @@ TEST_F(ReplayKernel, EveryKeyPolicyAndMissHandling) {
       EXPECT_GT(r.value("compile_s", 0.0), 0);
       EXPECT_GE(r.value("p99_s", 0.0), r.value("p50_s", 1e9)) << r.dump();
       EXPECT_EQ(r.value("requests", 0), 48);
-      if (std::string(miss) == "block") EXPECT_EQ(r.value("fallbacks", -1), 0);
+      if (std::string(miss) == "block") {
+        EXPECT_EQ(r.value("fallbacks", -1), 0);
+      }
     }
   }
 }
