@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -19,7 +21,7 @@ inline const std::string kToy = std::string("lib:") + TW_BINARY_DIR "/toys/toy.s
 class ToyBench : public ::testing::Test {
  protected:
   void SetUp() override {
-    out_ = std::filesystem::path(testing::TempDir()) / "tw_bench" /
+    out_ = std::filesystem::path(testing::TempDir()) / ("tw_bench_" + std::to_string(::getpid())) /
            testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(out_);
     std::filesystem::create_directories(out_);

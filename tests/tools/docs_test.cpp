@@ -1,6 +1,7 @@
 // The commands of the documentation exist, and those of the tutorial run: each line of its code blocks, on small
 // stand-ins for the reader's files, ends as a command may end that did what it says.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -107,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Pages, DocumentedCommands,
 class Tutorial : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "tw_tutorial";
+    folder_ = fs::path(testing::TempDir()) / ("tw_tutorial_" + std::to_string(::getpid()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     fs::copy(TW_BINARY_DIR "/toys/tunable.so", folder_ / "mine.so");

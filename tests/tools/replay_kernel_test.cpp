@@ -1,6 +1,7 @@
 // `traffic replay` for real: the matmul of kernels/ serves a small trace under every key policy, miss handling and
 // serving policy.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -19,7 +20,7 @@ class ReplayKernel : public testing::Test {
  protected:
   void SetUp() override {
     if (test::tilewright({"run", "--help"}).code != 0) GTEST_SKIP() << "built without the compiler";
-    folder_ = fs::path(testing::TempDir()) / "tw_replay_kernel" /
+    folder_ = fs::path(testing::TempDir()) / ("tw_replay_kernel_" + std::to_string(::getpid())) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder_);
     fs::create_directories(folder_);

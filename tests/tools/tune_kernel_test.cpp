@@ -1,6 +1,7 @@
 // `tune` on a `.tile` kernel: the space comes from the kernel, the winner serves `run` until something it was made from
 // changes.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -46,8 +47,8 @@ class TuneKernel : public testing::Test {
  protected:
   void SetUp() override {
     if (test::tilewright({"run", "--help"}).code != 0) GTEST_SKIP() << "built without the compiler";
-    folder_ =
-        fs::path(testing::TempDir()) / "tw_tune_kernel" / testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) / ("tw_tune_kernel_" + std::to_string(::getpid())) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
