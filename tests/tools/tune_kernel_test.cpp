@@ -76,7 +76,7 @@ TEST_F(TuneKernel, TheSpaceIsTheKernelsOwnAndItsFaultsAreListed) {
   const std::string kernel = write("hazards.tile", kHazards);
   const test::Answer tuned = tune(kernel, "out");
   ASSERT_EQ(tuned.code, 0) << tuned.out << tuned.err;
-  for (const char* seen : {"pruned", "where block_M * block_K <= 2048", "wrong", "hung", "fault=0", "winner"})
+  for (const char* seen : {"pruned", "requires block_M * block_K <= 2048", "wrong", "hung", "fault=0", "winner"})
     EXPECT_NE(tuned.out.find(seen), std::string::npos) << seen << "\n" << tuned.out;
   const nlohmann::json best = json("out/best.json");
   ASSERT_TRUE(best.is_object());

@@ -152,7 +152,10 @@ Result<KernelTuning> tune_kernel(const KernelTuningRequest& request) {
                    .fixed = std::move(tunable.fixed)};
   out.prune = [pruner, plans, defaults = tunable.defaults](const tune::Config& config) -> std::optional<std::string> {
     const std::map<std::string, std::string> point = texts_of(config);
-    return point == defaults ? (*pruner)(point, false) : (*pruner)(point, plans);
+    // A space file may leave parameters out; they keep their defaults.
+    std::map<std::string, std::string> whole = point;
+    whole.insert(defaults.begin(), defaults.end());
+    return (*pruner)(point, plans && whole != defaults);
   };
   return out;
 }
