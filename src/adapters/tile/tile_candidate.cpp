@@ -98,8 +98,8 @@ class TileCandidate final : public candidate::Candidate {
     const double front_end =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     driver::CompileOptions options;
-    options.line_tables =
-        false;  // they name the file's place, and equal sources must give equal bits wherever they lie
+    // Line tables name the file's place, and equal sources must give equal bits wherever they lie.
+    options.line_tables = false;
     options.cache = cache_.get();
     auto compiled = driver::compile(program->kernel, options);
     if (!compiled) return std::unexpected(compiled.error());
