@@ -1,4 +1,5 @@
 // From a registered objective through real measurements of toys with planted delays to the verdict.
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "toy_bench.h"
@@ -8,6 +9,10 @@ namespace {
 
 class VerdictOfToys : public ToyBench {
  protected:
+  void SetUp() override {
+    if (std::getenv("TILEWRIGHT_FULL") == nullptr) GTEST_SKIP() << "takes minutes: TILEWRIGHT_FULL=1 runs it";
+    ToyBench::SetUp();
+  }
   /// `candidate` against `rival`, with a full life and small samples.
   void measure(const std::string& candidate, const std::string& rival) const {
     BenchOptions o = options(candidate);
