@@ -38,11 +38,11 @@ tw_room(bench/decision DEPENDS base bench/record bench/oracle measure bench/traf
 tw_room(bench/report DEPENDS base bench/record bench/oracle bench/decision bench/traffic measure LINKS nlohmann_json::nlohmann_json SQLite::SQLite3)
 tw_room(bench DEPENDS measure tune candidate bench/record bench/oracle bench/traffic bench/decision bench/report LINKS nlohmann_json::nlohmann_json)
 tw_room(bench/suite DEPENDS runtime/cuda bench bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
-tw_room(dispatch DEPENDS driver tune)
+tw_room(dispatch DEPENDS base tune)
 tw_room(adapters/rival DEPENDS base candidate LINKS ${CMAKE_DL_LIBS} nlohmann_json::nlohmann_json)
 tw_room(adapters DEPENDS candidate driver LINKS nlohmann_json::nlohmann_json)
 tw_room(adapters/tile DEPENDS candidate codegen driver cache kernels bench/oracle LINKS nlohmann_json::nlohmann_json)
 tw_room(models DEPENDS base candidate adapters/rival bench/record bench/oracle measure LINKS nlohmann_json::nlohmann_json)
-tw_room(tools DEPENDS cache bench bench/suite bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate adapters/rival models measure runtime base
+tw_room(tools DEPENDS cache dispatch bench bench/suite bench/record bench/oracle bench/traffic bench/decision bench/report tune candidate adapters/rival models measure runtime base
         LINKS CLI11::CLI11)
 tw_room(tools/compiler COMPILER DEPENDS tools cache measure aot fuzz kernels adapters adapters/tile models driver dispatch LINKS CLI11::CLI11)

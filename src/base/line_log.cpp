@@ -78,7 +78,7 @@ Status LineLog::append(std::string_view line) {
     if (wrote <= 0) {
       const int error = errno;
       const bool is_restored = ftruncate(fd_, before) == 0;
-      return fail(error == ENOSPC ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
+      return fail(error == ENOSPC || error == EFBIG ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
                   fmt::format("cannot write {}: {}{}", path_.string(), strerror(error),
                               is_restored ? "" : "; its last line is torn"),
                   "what was recorded before is kept; make room and run the same command again");

@@ -47,6 +47,7 @@ std::optional<Budget> find_budget(std::string_view name) {
     out.ratio_rounds_limit = 20;
     out.fuzz_shapes = 0;
     out.sustained_rounds = 0;
+    out.roofline_repeats = 10;
     return out;
   }
   return std::nullopt;

@@ -22,6 +22,7 @@ struct Budget {
   int ratio_rounds_limit = 400;
   int fuzz_shapes = 25;
   int sustained_rounds = 3;  ///< of steady and burst; 0: they are not run
+  int roofline_repeats = 100;
 };
 
 /// "quick", "ci" or "full"; "selftest" is the smallest, for toys.

@@ -23,7 +23,7 @@ CandidateReplay::~CandidateReplay() = default;
 
 Status CandidateReplay::allocate(int64_t longest) {
   Workload workload = options_.workload;
-  workload.set_dim(options_.dim, longest);
+  set_key_dims(workload, options_.dim, longest);
   if (Status status = validate(workload); !status) return status;
   for (const HostTensor& input : make_inputs(workload, DataSpec{})) buffers_.push_back(input.data);
   for (const Argument& argument : arguments(workload)) {
@@ -32,18 +32,17 @@ Status CandidateReplay::allocate(int64_t longest) {
   return {};
 }
 
-Result<std::unique_ptr<CandidateReplay::Ready>> CandidateReplay::prepare(const std::string& spelling, int64_t rows,
-                                                                         double* compile_s) {
+Result<std::unique_ptr<CandidateReplay::Ready>> CandidateReplay::prepare(const Order& order, double* compile_s) {
+  const auto& [spelling, rows, config, cache] = order;
   Workload workload = options_.workload;
-  workload.set_dim(options_.dim, rows);
+  set_key_dims(workload, options_.dim, rows);
   Result<candidate::CandidatePtr> made = kinds_.make(spelling);
   if (!made) return std::unexpected(made.error());
   auto ready = std::make_unique<Ready>();
   ready->candidate = std::move(*made);
   candidate::OpenOptions open;
   open.threads = options_.threads;
-  open.cache_dir =
-      fmt::format("{}/{}-{}", options_.scratch, spelling == options_.fallback ? "fallback" : "kernel", rows);
+  open.cache_dir = fmt::format("{}/{}", options_.scratch, cache);
   std::error_code ignored;
   std::filesystem::create_directories(open.cache_dir, ignored);
   if (Status status = ready->candidate->open(open); !status) return std::unexpected(status.error());
@@ -57,7 +56,7 @@ Result<std::unique_ptr<CandidateReplay::Ready>> CandidateReplay::prepare(const s
   Result<candidate::Echo> echo = ready->candidate->prepare(contract);
   if (!echo) return std::unexpected(echo.error());
   if (Status status = check_fair(contract, *echo, spelling); !status) return std::unexpected(status.error());
-  const Result<candidate::Compiled> compiled = ready->candidate->compile(options_.config);
+  const Result<candidate::Compiled> compiled = ready->candidate->compile(config);
   if (!compiled) return std::unexpected(compiled.error());
   if (compile_s) *compile_s = static_cast<double>(clock_.now_ns() - start) * 1e-9;
   const Result<int64_t> bytes = ready->candidate->workspace_bytes();
@@ -93,7 +92,10 @@ Result<traffic::ReplayOperator::Run> CandidateReplay::launch(Ready& ready, int64
 
 Result<double> CandidateReplay::compile(int64_t key) {
   double seconds = 0;
-  Result<std::unique_ptr<Ready>> ready = prepare(options_.kernel, key, &seconds);
+  const auto own = options_.configs.find(key);
+  const std::string& config = own != options_.configs.end() ? own->second : options_.config;
+  Result<std::unique_ptr<Ready>> ready =
+      prepare({options_.kernel, key, config, fmt::format("kernel-{}", key)}, &seconds);
   if (!ready) return std::unexpected(ready.error());
   kernels_[key] = std::move(*ready);
   return seconds;
@@ -108,12 +110,21 @@ Result<traffic::ReplayOperator::Run> CandidateReplay::run(int64_t key, int64_t p
 Result<traffic::ReplayOperator::Run> CandidateReplay::run_fallback(int64_t prompt) {
   std::unique_ptr<Ready>& ready = fallbacks_[prompt];
   if (!ready) {
-    Result<std::unique_ptr<Ready>> made = prepare(options_.fallback, prompt, nullptr);
+    // One cache for all lengths: the general kernel is compiled before the service, not during it.
+    Result<std::unique_ptr<Ready>> made = prepare({options_.fallback, prompt, options_.config, "fallback"}, nullptr);
     if (!made) return std::unexpected(made.error());
     ready = std::move(*made);
     if (Result<Run> first = launch(*ready, prompt); !first) return first;  // its first call is no service
   }
   return launch(*ready, prompt);
+}
+
+void set_key_dims(Workload& workload, const std::string& list, int64_t key) {
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    workload.set_dim(list.substr(at, end - at), key);
+    at = end + 1;
+  }
 }
 
 }  // namespace tilewright::bench

@@ -16,11 +16,12 @@
 namespace tilewright::bench {
 
 struct CandidateReplayOptions {
-  std::string kernel;    ///< spelling of what is compiled per key
-  std::string fallback;  ///< spelling of what serves any prompt
-  Workload workload;     ///< its `dim` is replaced by the key
-  std::string dim = "M";
+  std::string kernel;     ///< spelling of what is compiled per key
+  std::string fallback;   ///< spelling of what serves any prompt
+  Workload workload;      ///< its `dim` is replaced by the key
+  std::string dim = "M";  ///< or several, all set by the key: "SQ,SK"
   std::string config = "{}";
+  std::map<int64_t, std::string> configs;  ///< of single keys: saved winners
   int threads = 1;
   std::string scratch;
 };
@@ -39,7 +40,13 @@ class CandidateReplay : public traffic::ReplayOperator {
 
  private:
   struct Ready;
-  Result<std::unique_ptr<Ready>> prepare(const std::string& spelling, int64_t rows, double* compile_s);
+  /// What is opened for how many rows, with which configuration and cache.
+  struct Order {
+    std::string spelling;
+    int64_t rows = 0;
+    std::string config, cache;
+  };
+  Result<std::unique_ptr<Ready>> prepare(const Order& order, double* compile_s);
   Result<Run> launch(Ready& ready, int64_t prompt);
 
   const candidate::Kinds& kinds_;
@@ -48,5 +55,8 @@ class CandidateReplay : public traffic::ReplayOperator {
   std::map<int64_t, std::unique_ptr<Ready>> kernels_, fallbacks_;
   measure::FastClock clock_;
 };
+
+/// Every dimension of the comma-separated list is set to `key`.
+void set_key_dims(Workload& workload, const std::string& list, int64_t key);
 
 }  // namespace tilewright::bench

@@ -152,7 +152,12 @@ class CandidateRun {
     paths_ = it->value("paths", std::vector<std::string>());
   }
 
+  /// A stage that was recorded before the run was interrupted, in the middle of its group, keeps what was recorded.
   Status record(Cell cell) {
+    if (std::optional<Cell> known = recorded(cell.stage)) {
+      outcome_.cells.push_back(*std::move(known));
+      return write_csv();
+    }
     cell.ended_at = utc_now();
     if (auto written = context_.log.append(cell); !written) return written;
     outcome_.cells.push_back(std::move(cell));

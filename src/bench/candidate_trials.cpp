@@ -141,19 +141,25 @@ class CandidateTrial : public tune::LoadedTrial {
   measure::FastClock clock_;
 };
 
-std::string file_of(const std::string& spelling) {
-  const size_t colon = spelling.find(':'), question = spelling.find('?');
-  const size_t begin = colon == std::string::npos ? 0 : colon + 1;
-  return spelling.substr(begin, question == std::string::npos ? std::string::npos : question - begin);
+/// "lib:./a.so?threads=2" and "tile:k.tile:matmul?T=f32" in two: the file, and what is asked of it.
+std::pair<std::string, std::string> file_and_rest(const std::string& spelling) {
+  const size_t colon = spelling.find(':');
+  const std::string target = spelling.substr(colon == std::string::npos ? 0 : colon + 1);
+  const size_t end = std::min(
+      target.find('?'), target.find(".tile:") == std::string::npos ? std::string::npos : target.find(".tile:") + 5);
+  if (end >= target.size()) return {target, ""};
+  return {target.substr(0, end), target.substr(end)};
 }
 
-/// The digest of the file, or of the spelling when it names none (a ready worker).
+/// The digest of the file's bytes and what is asked of it, or of the spelling when it names no file (a ready worker).
+/// Where the file lies does not matter.
 std::string source_digest(const CandidateTrialsOptions& options) {
-  const std::string path = options.source_file.empty() ? file_of(options.spelling) : options.source_file;
+  const auto [named, rest] = file_and_rest(options.spelling);
+  const std::string path = options.source_file.empty() ? named : options.source_file;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return sha256_hex(options.spelling);
   std::ifstream in(path, std::ios::binary);
-  return sha256_hex(std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
+  return sha256_hex(std::string{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()} + rest);
 }
 
 std::string identity_text(const candidate::Kinds& kinds, const CandidateTrialsOptions& options) {

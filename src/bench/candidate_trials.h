@@ -5,7 +5,9 @@
 // opens nothing, so the tuner's process stays free of the candidate's threads.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bench/oracle/workload.h"
@@ -21,6 +23,7 @@ struct CandidateTrialsOptions {
   std::string device = "cpu";
   std::string scratch;      ///< folder for the candidate's private caches, one per trial process
   std::string source_file;  ///< whose bytes identify the source; the spelling's file when empty
+  std::function<std::optional<std::string>(const tune::Config&)> prune;  ///< why a point is not tried; may be empty
 };
 
 class CandidateTrials : public tune::TrialRunner {
@@ -30,6 +33,9 @@ class CandidateTrials : public tune::TrialRunner {
   ~CandidateTrials() override;  ///< removes the scratch folder
 
   tune::Identity identity() const override { return identity_; }
+  std::optional<std::string> prune(const tune::Config& config) const override {
+    return options_.prune ? options_.prune(config) : std::nullopt;
+  }
   Result<std::unique_ptr<tune::LoadedTrial>> load(const tune::Config& config) override;
 
  private:

@@ -25,9 +25,12 @@ std::string device_name(const BenchOptions& options) {
   return options.device == "cpu" ? measure::cpu_device_name(options.threads) : options.device;
 }
 
-Result<Roofline> find_roofline(const BenchOptions& options, const StageRunner& runner) {
+/// Our own stage: the patience with candidates is not meant for it.
+Result<Roofline> find_roofline(const BenchOptions& options) {
+  const StageRunner runner(options.executable, std::chrono::minutes(2), {});
   StageRequest request;
   request.kind = StageKind::Roofline;
+  request.rounds = options.budget.roofline_repeats;
   request.threads = options.threads;
   auto outcome = runner.run(request);
   if (!outcome) return std::unexpected(outcome.error());
@@ -121,7 +124,7 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   const StageRunner runner(options.executable, std::chrono::milliseconds(options.timeout_ms), [&] { progress.tick(); });
   const std::string environment = record_environment(options);
   progress.begin("ceilings of this machine", 1500);
-  auto roofline = find_roofline(options, runner);
+  auto roofline = find_roofline(options);
   if (!roofline) return std::unexpected(roofline.error());
   report.roofline = *roofline;
 

@@ -32,13 +32,14 @@ double sum_of(const uint64_t* data, size_t count) {
 
 }  // namespace
 
-Roofline measure_roofline(int threads) {
+Roofline measure_roofline(int threads, int repeats) {
+  const int memory_repeats = std::max(2, repeats / 10);
   Roofline out;
   out.threads = threads;
 
   const MultiplyAdd loop = best_multiply_add();
   constexpr int64_t kRounds = 100'000;  // about a millisecond: among a hundred, some run undisturbed
-  const double ms = best_ms(threads, 100, [&](int) { keep_alive(loop.run(kRounds)); });
+  const double ms = best_ms(threads, repeats, [&](int) { keep_alive(loop.run(kRounds)); });
   out.f32_gflops = loop.flops_per_round * kRounds * threads / (ms * 1e6);
 
   const int64_t wanted = std::max<int64_t>(4 * measure::last_level_cache_bytes(), int64_t{256} << 20);
@@ -47,9 +48,9 @@ Roofline measure_roofline(int threads) {
   std::vector<uint64_t> from(count, 1), to(count, 2);
   const size_t part = count / static_cast<size_t>(threads) / 8 * 8;
   const double bytes = static_cast<double>(part) * threads * sizeof(uint64_t);
-  const double read_ms =
-      best_ms(threads, 10, [&](int t) { keep_alive(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
-  const double copy_ms = best_ms(threads, 10, [&](int t) {
+  const double read_ms = best_ms(threads, memory_repeats,
+                                 [&](int t) { keep_alive(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
+  const double copy_ms = best_ms(threads, memory_repeats, [&](int t) {
     std::memcpy(to.data() + part * static_cast<size_t>(t), from.data() + part * static_cast<size_t>(t),
                 part * sizeof(uint64_t));
   });
@@ -72,7 +73,7 @@ Roofline parse_roofline(const json& object) {
 
 Result<json> run_roofline(const StageRequest& request, StageChannel& channel) {
   channel.step("roofline");
-  return to_json(measure_roofline(request.threads));
+  return to_json(measure_roofline(request.threads, request.rounds));
 }
 
 double physical_floor_ms(const Roofline& r, double flops, double bytes, DType in) {

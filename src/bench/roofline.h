@@ -14,7 +14,8 @@ struct Roofline {
   int threads = 1;
 };
 
-Roofline measure_roofline(int threads);
+/// `repeats` of the arithmetic loop, and a tenth of it of the memory loops; the best counts.
+Roofline measure_roofline(int threads, int repeats = 100);
 Result<nlohmann::json> run_roofline(const StageRequest& request, StageChannel& channel);
 nlohmann::json to_json(const Roofline& roofline);
 Roofline parse_roofline(const nlohmann::json& json);

@@ -4,9 +4,6 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,9 +48,7 @@ struct Pipes {
 };
 
 [[noreturn]] void become_child(const ChildOptions& options, Pipes& pipes, pid_t parent, char** argv, char** env) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);
+  KillableChild::join_parents_fate(parent, 127);
   ::dup2(pipes.in[0], STDIN_FILENO);
   ::dup2(pipes.out[1], STDOUT_FILENO);
   if (!options.inherit_stderr) ::dup2(pipes.error, STDERR_FILENO);
@@ -89,19 +84,20 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
   std::vector<std::string> argv = options.argv, env = child_environment(options);
   const std::vector<char*> argv_pointers = pointers(argv), env_pointers = pointers(env);
   const pid_t parent = ::getpid();
-  child.pid_ = ::fork();
-  if (child.pid_ == 0) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
     become_child(options, pipes, parent, const_cast<char**>(argv_pointers.data()),
                  const_cast<char**>(env_pointers.data()));
   }
   close_all({pipes.in[0], pipes.out[1], pipes.exec_fault[1]});
+  child.child_ = KillableChild(pid);
   child.to_child_ = pipes.in[1];
   child.from_child_ = pipes.out[0];
   child.stderr_ = pipes.error;
-  int error = child.pid_ < 0 ? errno : 0;
-  const bool exec_failed = child.pid_ > 0 && ::read(pipes.exec_fault[0], &error, sizeof error) == sizeof error;
+  int error = pid < 0 ? errno : 0;
+  const bool exec_failed = pid > 0 && ::read(pipes.exec_fault[0], &error, sizeof error) == sizeof error;
   ::close(pipes.exec_fault[0]);
-  if (child.pid_ < 0 || exec_failed) {
+  if (pid < 0 || exec_failed) {
     return fail(DiagnosticCode::E3200, fmt::format("cannot start {}: {}", child.name_, std::strerror(error)));
   }
   ::signal(SIGPIPE, SIG_IGN);
@@ -111,19 +107,17 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept { *this = std::move(other); }
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
-  std::swap(pid_, other.pid_);
+  std::swap(child_, other.child_);
   std::swap(to_child_, other.to_child_);
   std::swap(from_child_, other.from_child_);
   std::swap(stderr_, other.stderr_);
   std::swap(name_, other.name_);
   std::swap(buffer_, other.buffer_);
-  std::swap(end_, other.end_);
-  std::swap(peak_resident_bytes_, other.peak_resident_bytes_);
   return *this;
 }
 
 ChildProcess::~ChildProcess() {
-  if (pid_ > 0) kill();
+  kill();
   close_all({to_child_, from_child_, stderr_});
 }
 
@@ -160,7 +154,7 @@ Result<std::string> ChildProcess::read_line(std::chrono::milliseconds timeout) {
     if (got > 0)
       buffer_.append(chunk, static_cast<size_t>(got));
     else if (got == 0 || errno != EINTR) {
-      reap(true);
+      child_.reap(true);
       return fail(DiagnosticCode::E3202, why_it_ended());
     }
   }
@@ -171,51 +165,25 @@ void ChildProcess::close_input() {
   to_child_ = -1;
 }
 
-bool ChildProcess::reap(bool block) {
-  if (end_) return true;
-  if (pid_ <= 0) return false;
-  int status = 0;
-  rusage usage{};
-  pid_t got = 0;
-  do got = ::wait4(pid_, &status, block ? 0 : WNOHANG, &usage);
-  while (got < 0 && errno == EINTR);
-  if (got == 0) return false;
-  end_ = got < 0 ? ChildEnd{} : WIFSIGNALED(status) ? ChildEnd{-1, WTERMSIG(status)} : ChildEnd{WEXITSTATUS(status), 0};
-  peak_resident_bytes_ = usage.ru_maxrss * 1024;
-  return true;
-}
-
 ChildEnd ChildProcess::wait(std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   auto pause = std::chrono::microseconds(50);
-  while (!reap(false)) {
+  while (!child_.reap(false)) {
     if (Clock::now() > deadline) kill();
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
   }
-  return *end_;
-}
-
-void ChildProcess::kill() {
-  if (end_ || pid_ <= 0) return;
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
-  reap(true);
+  return *child_.end();
 }
 
 std::string ChildProcess::stderr_tail(size_t bytes) const {
-  if (stderr_ < 0) return {};
-  const off_t size = ::lseek(stderr_, 0, SEEK_END);
-  const off_t start = std::max<off_t>(0, size - static_cast<off_t>(bytes));
-  std::string out(static_cast<size_t>(size - start), '\0');
-  const ssize_t got = ::pread(stderr_, out.data(), out.size(), start);
-  out.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  std::string out = tail_of(stderr_, bytes);
   while (out.ends_with('\n')) out.pop_back();
   return out;
 }
 
 std::string ChildProcess::why_it_ended() const {
-  std::string out = fmt::format("{} ended ({})", name_, end_ ? to_string(*end_) : "its pipe is closed");
+  std::string out = fmt::format("{} ended ({})", name_, child_.end() ? to_string(*child_.end()) : "its pipe is closed");
   if (const std::string tail = stderr_tail(); !tail.empty()) out += ": " + tail;
   return out;
 }

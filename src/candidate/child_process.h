@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/killable_child.h"
 
 namespace tilewright::candidate {
 
@@ -24,12 +25,7 @@ struct ChildOptions {
   bool inherit_stderr = false;                            ///< else it is kept for messages
 };
 
-/// How a child ended.
-struct ChildEnd {
-  int exit_code = -1;  ///< −1 when a signal ended it
-  int signal = 0;
-  bool is_success() const { return signal == 0 && exit_code == 0; }
-};
+using tilewright::ChildEnd;
 std::string to_string(const ChildEnd& end);  ///< "exit 3", "SIGSEGV"
 
 class ChildProcess {
@@ -39,7 +35,7 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&& other) noexcept;
   ~ChildProcess();  ///< kills it when it still runs
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return child_.pid(); }
   /// Writes one line; E3202 when nobody reads any more.
   Status send_line(const std::string& line);
   /// The next line without its end; E3203 after `timeout` (the child is then killed), E3202 when it ended first.
@@ -47,21 +43,18 @@ class ChildProcess {
   void close_input();
   /// Waits for the end; kills it after `timeout`.
   ChildEnd wait(std::chrono::milliseconds timeout);
-  void kill();
+  void kill() { child_.kill(); }
   std::string stderr_tail(size_t bytes = 600) const;
   /// Resources of the ended child: its own peak resident set.
-  int64_t peak_resident_bytes() const { return peak_resident_bytes_; }
+  int64_t peak_resident_bytes() const { return child_.peak_resident_bytes(); }
 
  private:
   ChildProcess() = default;
-  bool reap(bool block);
   std::string why_it_ended() const;
 
-  pid_t pid_ = -1;
+  KillableChild child_;
   int to_child_ = -1, from_child_ = -1, stderr_ = -1;
   std::string name_, buffer_;
-  std::optional<ChildEnd> end_;
-  int64_t peak_resident_bytes_ = 0;
 };
 
 }  // namespace tilewright::candidate

@@ -18,6 +18,7 @@
 #include "bench/oracle/workload.h"
 #include "candidate/kinds.h"
 #include "tools/exit_code.h"
+#include "tools/kernel_tuning.h"
 
 namespace tilewright::tools {
 
@@ -51,6 +52,7 @@ struct Session {
   KernelServices kernels;
   std::vector<std::string> default_candidates;  ///< of a bench without arguments
   std::vector<std::string> default_references;  ///< rivals tried when none are named
+  KernelTuner tune_kernel;                      ///< empty when built without the compiler
 };
 
 using Run = std::function<Result<ExitCode>()>;

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "bench/candidate_trials.h"
+#include "dispatch/pinned.h"
 #include "tune/best_record.h"
 
 namespace tilewright::tools {
 
 struct WinnerPlaces {
   std::string candidate, space;  ///< where they are now; as recorded when empty
+  std::string kernel_file;       ///< of a recorded `tile:` candidate, where its file is now; as recorded when empty
   std::string out = "out";
   int threads = 1;
 };
@@ -20,10 +22,15 @@ struct SavedWinner {
   std::unique_ptr<bench::CandidateTrials> runner;
 };
 
-/// The space of a file for this workload; E1650 when none is named.
-Result<tune::Space> load_space(const std::string& path, const bench::Workload& workload);
+/// The text of a space file; E1650 when none is named or it is not JSON.
+Result<nlohmann::json> read_space(const std::string& path);
 Result<bench::Workload> parse_workload_text(const std::string& shape, const std::string& dtype);
 Result<SavedWinner> open_winner(const tune::BestBucket& bucket, const candidate::Kinds& kinds,
                                 const WinnerPlaces& places);
+
+/// Pinned dispatch over a best.json: each bucket compared with what its candidate and space are now.
+dispatch::Pinned open_pinned(const std::string& best, const candidate::Kinds& kinds, const WinnerPlaces& places);
+/// A workload's dimensions as dispatch takes them.
+dispatch::Dims dims_of(const bench::Workload& workload);
 
 }  // namespace tilewright::tools

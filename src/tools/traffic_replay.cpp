@@ -6,13 +6,14 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/line_log.h"
 #include "bench/candidate_replay.h"
 #include "bench/record/table_csv.h"
 #include "bench/traffic/replay.h"
 #include "tools/progress_line.h"
-#include "tune/best_record.h"
+#include "tools/saved_winner.h"
 
 namespace tilewright::tools {
 namespace {
@@ -29,23 +30,31 @@ struct Options {
   bool json = false;
 };
 
-Status read_pinned(const Options& options, ReplayOptions& replay) {
-  if (options.best.empty()) return {};
-  const Result<tune::BestRecord> record = tune::load_record(options.best);
-  if (!record) return std::unexpected(record.error());
-  for (const tune::BestBucket& bucket : record->buckets) {
-    if (bucket.dims.contains(options.kernels.dim))
-      replay.pinned_keys.push_back(bucket.dims[options.kernels.dim].get<int64_t>());
+/// The keys of the trace that a verified bucket serves, each with the bucket's configuration; the rest takes the
+/// fallback.
+void find_pinned(const Options& options, const std::set<int64_t>& keys, const Session& session, ReplayOptions& replay,
+                 bench::CandidateReplayOptions& kernels) {
+  if (options.best.empty()) return;
+  const dispatch::Pinned pinned = open_pinned(
+      options.best, session.kinds, {.candidate = kernels.kernel, .out = options.out, .threads = kernels.threads});
+  for (const std::string& notice : pinned.notices()) fmt::print(stderr, "pinned: {}\n", notice);
+  for (const int64_t key : keys) {
+    bench::Workload workload = kernels.workload;
+    bench::set_key_dims(workload, kernels.dim, key);
+    const dispatch::Choice choice = pinned.choose(dims_of(workload));
+    if (!choice.bucket) continue;
+    replay.pinned_keys.push_back(key);
+    kernels.configs[key] = bench::config_text(choice.bucket->config);
   }
-  return {};
 }
 
 void print_report(const ReplayReport& r, const Options& options) {
   const SimulationResult& s = r.service;
   fmt::print("{} requests, {} / {} / {}   [measured services on the trace's clock]\n", s.requests, s.policy,
              to_string(s.handling), r.serving);
-  fmt::print("  latency     p50 {:.3f} ms   p99 {:.3f} ms   warm-up p99 {:.3f} ms   steady p99 {:.3f} ms\n",
-             1e3 * s.p50_s, 1e3 * s.p99_s, 1e3 * s.warmup_p99_s, 1e3 * s.steady_p99_s);
+  fmt::print("  latency     p50 {:.3f} ms   p99 {:.3f} ms   warm-up p99 {:.3f} ms   steady p99 {}\n", 1e3 * s.p50_s,
+             1e3 * s.p99_s, 1e3 * s.warmup_p99_s,
+             s.steady_at_s ? fmt::format("{:.3f} ms", 1e3 * s.steady_p99_s) : "not-run (never steady)");
   fmt::print("  steady      {}\n", s.steady_at_s ? fmt::format("at {:.0f} s", *s.steady_at_s) : "never");
   fmt::print("  compiles    {} in {:.3f} s for {} keys; repaid {}\n", r.jit_events, r.compile_s, s.keys,
              r.break_even_s ? fmt::format("at {:.0f} s", *r.break_even_s) : "never");
@@ -114,7 +123,6 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
   replaying.handling = *miss;
   replaying.slo_s = options.slo_ms / 1e3;
   replaying.goodput_limit_s = options.good_ms / 1e3;
-  if (Status status = read_pinned(options, replaying); !status) return std::unexpected(status.error());
   std::optional<LineLog> telemetry;
   if (*serving == ServingPolicy::Adaptive) {
     Result<LineLog> log = LineLog::open(options.telemetry);
@@ -122,10 +130,12 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
     telemetry.emplace(std::move(*log));
     replaying.telemetry = [&](const std::string& line) { return telemetry->append(line).has_value(); };
   }
-  int64_t longest = 1;
-  for (const Request& request : trace->requests) longest = std::max(longest, policy->key(request.prompt));
+  std::set<int64_t> keys;
+  for (const Request& request : trace->requests) keys.insert(policy->key(request.prompt));
+  const int64_t longest = keys.empty() ? 1 : std::max<int64_t>(1, *keys.rbegin());
   std::error_code ignored;
   std::filesystem::create_directories(options.out, ignored);
+  find_pinned(options, keys, session, replaying, kernels);
   bench::CandidateReplay server(session.kinds, std::move(kernels));
   if (Status status = server.allocate(longest); !status) return std::unexpected(status.error());
   ProgressLine progress("requests");
@@ -158,7 +168,7 @@ std::pair<CLI::App*, Run> add_traffic_replay(CLI::App& traffic, Session& session
   part->add_option("--fallback", options->kernels.fallback, "what serves meanwhile; the candidate itself when absent");
   part->add_option("--op", options->shape, "workload; its --dim is set by the key")->capture_default_str();
   part->add_option("--dtype", options->dtype, "of the workload")->capture_default_str();
-  part->add_option("--dim", options->kernels.dim, "dimension the key sets")->capture_default_str();
+  part->add_option("--dim", options->kernels.dim, "dimensions the key sets: M, or SQ,SK")->capture_default_str();
   part->add_option("--threads", options->kernels.threads, "of the candidate")->capture_default_str();
   part->add_option("--policy", options->policy, "exact, pad16|64|128, pow2, buckets=FILE")->capture_default_str();
   part->add_option("--miss", options->miss, "block, background")->capture_default_str();

@@ -8,11 +8,11 @@
 
 #include "bench/record/cell_log.h"
 #include "bench/record/table_csv.h"
-#include "bench/traffic/rare_keys.h"
 #include "measure/machine.h"
 #include "tools/command.h"
 #include "tools/progress_line.h"
 #include "tools/saved_winner.h"
+#include "tools/tune_cases.h"
 #include "tune/best_record.h"
 #include "tune/payoff.h"
 
@@ -22,24 +22,14 @@ namespace {
 using namespace tune;
 
 struct Options {
-  std::string candidate, shape, dtype = "f32", space, record, require, out = "out";
-  std::string traffic, policy = "pad128", dim = "M";
-  int cases = 4;
+  CaseWords words;
+  std::string record, require, out = "out";
   int threads = 1;
   bool json = false;
   bool only_record = false;
   TuneOptions tune;
 
   std::filesystem::path file(const std::string& name) const { return std::filesystem::path(out) / name; }
-};
-
-/// One shape to tune for.
-struct Case {
-  int64_t key = 0;  ///< 0 without traffic
-  double share = 1;
-  bench::Workload workload;
-  std::string when;
-  std::string log;
 };
 
 Result<nlohmann::json> read_json(const std::string& path) {
@@ -50,59 +40,18 @@ Result<nlohmann::json> read_json(const std::string& path) {
   return json;
 }
 
-std::string exact_condition(const bench::Workload& workload) {
-  std::string text;
-  for (const auto& [name, extent] : workload.dims)
-    text += fmt::format("{}{} == {}", text.empty() ? "" : " and ", name, extent);
-  return text;
-}
-
-/// The heaviest shapes of the traffic, by tokens served, ascending; a snapshot or a trace.
-Result<nlohmann::json> snapshot_of(const Options& options) {
-  std::ifstream in(options.traffic, std::ios::binary);
-  if (!in) return fail(DiagnosticCode::E1643, fmt::format("cannot read '{}'", options.traffic), "check the path");
-  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
-  if (json.is_object() && json.value("kind", "") == "traffic-snapshot") return json;
-  const Result<traffic::Trace> trace = traffic::load_trace(options.traffic);
-  if (!trace) return std::unexpected(trace.error());
-  const Result<traffic::KeyPolicy> policy = traffic::KeyPolicy::parse(options.policy);
-  if (!policy) return std::unexpected(policy.error());
-  return traffic::snapshot(*trace, *policy);
-}
-
-std::vector<Case> traffic_cases(const Options& options, const bench::Workload& workload,
-                                const nlohmann::json& snapshot) {
-  std::vector<std::pair<double, nlohmann::json>> keys;
-  for (const nlohmann::json& key : snapshot["keys"])
-    keys.emplace_back(key.value("share", 0.0) * key.value("key", 0.0), key);
-  std::ranges::sort(keys, std::greater<>(), &std::pair<double, nlohmann::json>::first);
-  keys.resize(std::min(keys.size(), static_cast<size_t>(options.cases)));
-  std::ranges::sort(keys, {}, [](const auto& k) { return k.second.value("key", int64_t{0}); });
-  std::vector<Case> cases;
-  for (const auto& [weight, key] : keys) {
-    Case one{key.value("key", int64_t{0}), key.value("share", 0.0), workload, "", ""};
-    one.workload.set_dim(options.dim, one.key);
-    one.when = exact_condition(one.workload);
-    one.log = fmt::format("tune-{}{}.jsonl", options.dim, one.key);
-    cases.push_back(std::move(one));
-  }
-  return cases;
-}
-
-bench::CandidateTrialsOptions trials_of(const Options& options, const bench::Workload& workload,
-                                        const std::string& candidate) {
-  return {.spelling = candidate,
-          .workload = workload,
-          .threads = options.threads,
-          .scratch = options.file("trial-cache").string()};
-}
-
-void print_space(const Space& space) {
-  fmt::print("space {}: {} points, {} pruned\n", space.digest().substr(0, 16), space.points().size(),
-             space.pruned().size());
+void print_space(const TuneCase& one, const Space& space) {
+  fmt::print("{}\nspace {}: {} points, {} pruned\n", bench::workload_key(one.workload), space.digest().substr(0, 16),
+             space.points().size(), space.pruned().size());
+  for (const std::string& fixed : one.fixed) fmt::print("  fixed         {}\n", fixed);
   std::map<std::string, int64_t> reasons;
   for (const PrunedPoint& point : space.pruned()) ++reasons[point.reason];
-  for (const auto& [reason, count] : reasons) fmt::print("  pruned {:>5}  {}\n", count, reason);
+  constexpr size_t kMostReasons = 12;
+  size_t shown = 0;
+  for (const auto& [reason, count] : reasons) {
+    if (shown++ < kMostReasons) fmt::print("  pruned {:>5}  {}\n", count, reason);
+  }
+  if (reasons.size() > kMostReasons) fmt::print("  … {} more reasons\n", reasons.size() - kMostReasons);
 }
 
 void print_outcome(const TuneOutcome& outcome) {
@@ -131,19 +80,18 @@ void print_outcome(const TuneOutcome& outcome) {
 }
 
 /// The toolchain begins with the candidate's own name, which is how the benchmark's cells call it.
-std::string candidate_name(const Options& options, const Identity& identity) {
+std::string candidate_name(const TuneCase& one, const Identity& identity) {
   const std::string name = identity.toolchain.substr(0, identity.toolchain.find(' '));
-  return name.empty() || name == "unknown" ? options.candidate : name;
+  return name.empty() || name == "unknown" ? one.candidate : name;
 }
 
-Status record_cell(const Options& options, const bench::Workload& workload, const TuneOutcome& outcome,
-                   const Identity& identity) {
+Status record_cell(const Options& options, const TuneCase& one, const TuneOutcome& outcome, const Identity& identity) {
   Result<bench::CellLog> log = bench::CellLog::open(options.file("cells.jsonl"));
   if (!log) return std::unexpected(log.error());
   bench::Cell cell;
-  cell.subject = {bench::workload_key(workload), bench::to_string(workload.dtypes),
+  cell.subject = {bench::workload_key(one.workload), bench::to_string(one.workload.dtypes),
                   measure::cpu_device_name(options.threads)};
-  cell.candidate = candidate_name(options, identity);
+  cell.candidate = candidate_name(one, identity);
   cell.stage = bench::Stage::Tune;
   cell.state = bench::State::Measured;
   cell.value = outcome.spent_ms;
@@ -155,7 +103,7 @@ Status record_cell(const Options& options, const bench::Workload& workload, cons
   cell.detail = {{"compile_ms", outcome.compile_ms},
                  {"states", count_states(outcome.trials)},
                  {"winner", to_json(outcome.winner.config)},
-                 {"spelling", options.candidate}};
+                 {"spelling", one.candidate}};
   return log->append(cell);
 }
 
@@ -164,17 +112,18 @@ struct Tuned {
   std::vector<ShapePayoff> shapes;
 };
 
-Status tune_case(const Options& options, const Case& one, Session& session, Tuned& tuned) {
-  Result<Space> space = load_space(options.space, one.workload);
+Status tune_case(const Options& options, const TuneCase& one, Session& session, Tuned& tuned) {
+  Result<Space> space = Space::from_json(one.space, one.workload.dims);
   if (!space) return std::unexpected(space.error());
-  bench::CandidateTrials runner(session.kinds, trials_of(options, one.workload, options.candidate));
+  bench::CandidateTrials runner(session.kinds, {.spelling = one.candidate,
+                                                .workload = one.workload,
+                                                .threads = options.threads,
+                                                .scratch = options.file("trial-cache").string(),
+                                                .prune = one.prune});
   space->prune([&](const Config& config) { return runner.prune(config); });
   TuneOptions tuning = options.tune;
   tuning.log = options.file(one.log);
-  if (!options.json) {
-    fmt::print("{}\n", bench::workload_key(one.workload));
-    print_space(*space);
-  }
+  if (!options.json) print_space(one, *space);
   ProgressLine progress("trials");
   const Result<TuneOutcome> outcome = tune::tune(*space, runner, tuning, [&](const TuneProgress& p) {
     progress.update(p.done, p.planned, to_string(p.trial->config));
@@ -182,15 +131,15 @@ Status tune_case(const Options& options, const Case& one, Session& session, Tune
   progress.finish();
   if (!outcome) return std::unexpected(outcome.error());
   if (!options.json) print_outcome(*outcome);
-  if (Status status = record_cell(options, one.workload, *outcome, runner.identity()); !status) return status;
+  if (Status status = record_cell(options, one, *outcome, runner.identity()); !status) return status;
   BestBucket bucket = make_bucket(*outcome, runner.identity(), *space);
   bucket.when = one.when;
   bucket.weight = one.share;
   for (const auto& [dim, extent] : one.workload.dims) bucket.dims[dim] = extent;
-  bucket.made_from = {{"candidate", options.candidate},
+  bucket.made_from = {{"candidate", one.candidate},
                       {"shape", bench::workload_key(one.workload)},
                       {"dtype", bench::to_string(one.workload.dtypes)},
-                      {"space", options.space}};
+                      {"space", one.space_word}};
   tuned.shapes.push_back({one.key, one.share,
                           bucket.default_median_ms > 0 ? bucket.default_median_ms : bucket.median_ms,
                           bucket.median_ms});
@@ -224,35 +173,21 @@ Status read_incumbent(Options& options) {
 }
 
 Result<ExitCode> run_tune(Options options, Session& session) {
-  if (options.candidate.empty() || options.shape.empty()) {
-    return fail(DiagnosticCode::E1600, "tune needs a candidate and --op",
-                "tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json");
-  }
-  const Result<bench::Workload> workload = parse_workload_text(options.shape, options.dtype);
-  if (!workload) return std::unexpected(workload.error());
   if (Status status = read_incumbent(options); !status) return std::unexpected(status.error());
+  const Result<CaseList> list = make_cases(options.words, session);
+  if (!list) return std::unexpected(list.error());
   std::error_code ignored;
   std::filesystem::create_directories(options.out, ignored);
-  std::vector<Case> cases = {{0, 1, *workload, exact_condition(*workload), "tune.jsonl"}};
   Tuned tuned;
   tuned.record.delta = options.tune.paired.delta;
-  double rate = 0;
-  if (!options.traffic.empty()) {
-    const Result<nlohmann::json> snapshot = snapshot_of(options);
-    if (!snapshot) return std::unexpected(snapshot.error());
-    cases = traffic_cases(options, *workload, *snapshot);
-    if (const double span = snapshot->value("span_s", 0.0); span > 0) rate = snapshot->value("requests", 0.0) / span;
-    tuned.record.traffic = {{"trace", snapshot->value("trace", "")},
-                            {"trace_sha256", snapshot->value("trace_sha256", "")},
-                            {"policy", snapshot->value("policy", "")}};
-  }
-  for (const Case& one : cases) {
+  tuned.record.traffic = list->traffic;
+  for (const TuneCase& one : list->cases) {
     if (Status status = tune_case(options, one, session, tuned); !status) return std::unexpected(status.error());
   }
   const std::string path = options.file("best.json").string();
   if (Status status = bench::replace_file(path, write_record(tuned.record)); !status)
     return std::unexpected(status.error());
-  const Payoff payoff = weigh(tuned.shapes, tuned.record.cost.wall_ms, rate);
+  const Payoff payoff = weigh(tuned.shapes, tuned.record.cost.wall_ms, list->requests_per_s);
   if (options.json) {
     nlohmann::json json = nlohmann::json::parse(write_record(tuned.record));
     json["payoff"] = {{"covered", payoff.covered},
@@ -262,7 +197,7 @@ Result<ExitCode> run_tune(Options options, Session& session) {
     fmt::print("{}\n", json.dump(2));
     return ExitCode::Ok;
   }
-  const std::string on = options.traffic.empty()
+  const std::string on = options.words.traffic.empty()
                              ? "on this shape"
                              : fmt::format("on {} under {}, {:.0f} % of whose requests these shapes serve",
                                            tuned.record.traffic.value("trace", ""),
@@ -273,6 +208,13 @@ Result<ExitCode> run_tune(Options options, Session& session) {
   return ExitCode::Ok;
 }
 
+WinnerPlaces places(const Options& options) {
+  return {.candidate = options.words.candidate,
+          .space = options.words.space,
+          .out = options.out,
+          .threads = options.threads};
+}
+
 /// Runs `use` on every bucket with the runner and space it was made with.
 Result<ExitCode> for_each_bucket(
     const Options& options, Session& session,
@@ -281,8 +223,7 @@ Result<ExitCode> for_each_bucket(
   if (!record) return std::unexpected(record.error());
   ExitCode worst = ExitCode::Ok;
   for (const BestBucket& bucket : record->buckets) {
-    const Result<SavedWinner> winner =
-        open_winner(bucket, session.kinds, {options.candidate, options.space, options.out, options.threads});
+    const Result<SavedWinner> winner = open_winner(bucket, session.kinds, places(options));
     if (!winner) return std::unexpected(winner.error());
     if (Status status = verify_bucket(bucket, winner->runner->identity(), winner->space.digest()); !status)
       return std::unexpected(status.error());
@@ -319,6 +260,15 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
       });
 }
 
+/// Which rule serves a shape, from which record: what pinned dispatch would do.
+Result<ExitCode> run_explain(const Options& options, Session& session) {
+  const Result<bench::Workload> workload = parse_workload_text(options.words.shape, options.words.dtype);
+  if (!workload) return std::unexpected(workload.error());
+  const dispatch::Pinned pinned = open_pinned(options.record, session.kinds, places(options));
+  fmt::print("{}", dispatch::explain(pinned, options.record, dims_of(*workload)));
+  return pinned.notices().empty() ? ExitCode::Ok : ExitCode::Stale;
+}
+
 void add_search_options(CLI::App& app, Options& o) {
   app.add_option("--runs", o.tune.runs, "trials; 0 for the whole space")->capture_default_str();
   app.add_option("--seed", o.tune.seed, "of the search")->capture_default_str();
@@ -328,44 +278,57 @@ void add_search_options(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.tune.jobs, "compiles side by side")->capture_default_str()->check(CLI::Range(1, 256));
   app.add_option("--timeout-s", o.tune.limits.run_timeout_s, "of one trial's check and samples")->capture_default_str();
   app.add_option("--require", o.require, "configuration (or best.json) that must be beaten")->type_name("FILE");
-  app.add_option("--traffic", o.traffic, "trace or snapshot: tune its heaviest shapes, weigh by their share")
+  app.add_option("--traffic", o.words.traffic, "trace or snapshot: tune its heaviest shapes, weigh by their share")
       ->type_name("FILE");
-  app.add_option("--policy", o.policy, "key policy of the trace")->capture_default_str();
-  app.add_option("--dim", o.dim, "dimension the trace's key sets")->capture_default_str();
-  app.add_option("--cases", o.cases, "shapes of the trace to tune")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--policy", o.words.policy, "key policy of the trace")->capture_default_str();
+  app.add_option("--key-dim", o.words.key_dim,
+                 "dimensions the trace's key sets: M, or S,T of a kernel, SQ,SK of a workload")
+      ->capture_default_str();
+  app.add_option("--cases", o.words.most_cases, "shapes of the trace to tune")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
 }
 
 }  // namespace
 
 Run add_tune(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
-  app.add_option("candidate", options->candidate, "lib:./gemm.so, worker:numpy, tile:matmul.tile");
-  app.add_option("--op", options->shape, "workload key: gemm:512x512x512:nn");
-  app.add_option("--dtype", options->dtype, "f32, f16, f16/f32/f16")->capture_default_str();
+  app.add_option("candidate", options->words.candidate, "FILE.tile (its parameters are the space), lib:./gemm.so, …");
+  app.add_option("--kernel", options->words.kernel, "which kernel of the file");
+  app.add_option("--dim", options->words.dims, "sizes of the kernel: M=512,N=512 (else its example)");
+  app.add_option("--param", options->words.params, "parameters that stay as given: T=f16");
+  app.add_option("--op", options->words.shape, "workload of any other candidate: gemm:512x512x512:nn");
+  app.add_option("--dtype", options->words.dtype, "of --op: f32, f16, f16/f32/f16")->capture_default_str();
   add_search_options(app, *options);
   CLI::App* replay =
       app.add_subcommand("replay", "Measure the winners again; must land in the stored interval")->group("Subcommands");
   CLI::App* verify =
       app.add_subcommand("verify", "Accept a best.json whole, or refuse it (exit 7)")->group("Subcommands");
+  CLI::App* explain = app.add_subcommand("explain", "Which rule of a best.json serves a shape: rule, record, hash")
+                          ->group("Subcommands");
+  explain->add_option("--op", options->words.shape, "the shape asked for: gemm:512x512x512:nn")->required();
+  explain->add_option("--dtype", options->words.dtype, "of --op")->capture_default_str();
   verify->add_flag("--record-only", options->only_record, "compare digests and identities, run nothing");
-  for (CLI::App* part : {&app, replay, verify}) {
-    part->add_option("--space", options->space, "parameters, values and constraints")->type_name("FILE");
+  for (CLI::App* part : {&app, replay, verify, explain}) {
+    part->add_option("--space", options->words.space, "parameters, values and constraints")->type_name("FILE");
     part->add_option("--threads", options->threads, "of the candidate")->capture_default_str();
     part->add_option("--out", options->out, "folder of the record")->capture_default_str();
   }
-  for (CLI::App* part : {replay, verify}) {
+  for (CLI::App* part : {replay, verify, explain}) {
     part->add_option("best", options->record, "best.json")->required()->type_name("FILE");
-    part->add_option("--candidate", options->candidate, "where the candidate is now; as recorded when absent");
+    part->add_option("--candidate", options->words.candidate, "where the candidate is now; as recorded when absent");
   }
   app.add_flag("--json", options->json, "print JSON");
   app.require_subcommand(0, 1);
   app.footer(
-      "Examples:\n  tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json --runs 40\n"
+      "Examples:\n  tilewright tune kernels/matmul.tile --kernel matmul --dim M=512,N=512,K=512 --runs 40\n"
+      "  tilewright tune lib:./gemm.so --op gemm:512x512x512:nn --space space.json --runs 40\n"
       "  tilewright tune lib:./gemm.so --op gemm:1x1024x1024:nn --space space.json --traffic trace.csv --policy "
       "pad128\n"
       "  tilewright tune verify out/best.json\n  tilewright tune replay out/best.json");
   return [=, &session]() -> Result<ExitCode> {
     if (replay->parsed()) return run_replay(*options, session);
+    if (explain->parsed()) return run_explain(*options, session);
     return verify->parsed() ? run_verify(*options, session) : run_tune(*options, session);
   };
 }

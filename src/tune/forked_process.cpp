@@ -6,10 +6,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,9 +33,7 @@ bool write_whole(int fd, std::string_view text) {
 }
 
 void become_child(int log_fd, pid_t parent) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
+  KillableChild::join_parents_fate(parent, 1);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   dup2(log_fd, STDOUT_FILENO);
@@ -76,12 +72,12 @@ Result<ForkedProcess> ForkedProcess::start(const std::function<void(ParentChanne
   }
   fflush(nullptr);
   const pid_t parent = getpid();
-  child.pid_ = fork();
-  if (child.pid_ < 0) {
+  const pid_t pid = fork();
+  if (pid < 0) {
     close(ends[1]);
     return refuse("fork");
   }
-  if (child.pid_ == 0) {
+  if (pid == 0) {
     close(ends[0]);
     become_child(child.log_fd_, parent);
     ParentChannel channel(ends[1], ends[1]);
@@ -90,18 +86,18 @@ Result<ForkedProcess> ForkedProcess::start(const std::function<void(ParentChanne
     _exit(0);
   }
   close(ends[1]);
+  child.child_ = KillableChild(pid);
   return child;
 }
 
 ForkedProcess::ForkedProcess(ForkedProcess&& other) noexcept { *this = std::move(other); }
 
 ForkedProcess& ForkedProcess::operator=(ForkedProcess&& other) noexcept {
-  std::swap(pid_, other.pid_);
+  std::swap(child_, other.child_);
   std::swap(read_fd_, other.read_fd_);
   std::swap(log_fd_, other.log_fd_);
   std::swap(buffer_, other.buffer_);
   std::swap(end_, other.end_);
-  std::swap(status_, other.status_);
   return *this;
 }
 
@@ -109,19 +105,6 @@ ForkedProcess::~ForkedProcess() {
   kill();
   if (read_fd_ >= 0) close(read_fd_);
   if (log_fd_ >= 0) close(log_fd_);
-}
-
-void ForkedProcess::kill() {
-  if (pid_ <= 0) return;
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
-  reap();
-}
-
-void ForkedProcess::reap() {
-  while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
 }
 
 bool ForkedProcess::send(std::string_view line) { return write_whole(read_fd_, std::string(line) + "\n"); }
@@ -154,16 +137,12 @@ std::optional<std::string> ForkedProcess::read_line(int64_t deadline_ns) {
     }
     // The channel closed: the process is ending, or closed every descriptor and goes on; neither counts any more.
     kill();
-    end_ = WIFSIGNALED(status_) ? End::Killed : End::Exited;
+    end_ = child_.end() && child_.end()->signal != 0 ? End::Killed : End::Exited;
   }
 }
 
 std::string ForkedProcess::last_words() const {
-  std::array<char, 300> tail{};
-  const off_t size = lseek(log_fd_, 0, SEEK_END);
-  const off_t from = std::max<off_t>(0, size - static_cast<off_t>(tail.size()));
-  const ssize_t got = pread(log_fd_, tail.data(), tail.size(), from);
-  std::string text(tail.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  std::string text = tail_of(log_fd_, 300);
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 32) c = ' ';
   }
@@ -172,10 +151,11 @@ std::string ForkedProcess::last_words() const {
 }
 
 std::string ForkedProcess::describe_end() const {
-  std::string text = end_ == End::TimedOut ? "no answer in time"
-                     : end_ == End::Killed
-                         ? fmt::format("killed by signal {} ({})", WTERMSIG(status_), strsignal(WTERMSIG(status_)))
-                         : fmt::format("exited with code {}", WEXITSTATUS(status_));
+  std::string text =
+      end_ == End::TimedOut ? "no answer in time"
+      : end_ == End::Killed
+          ? fmt::format("killed by signal {} ({})", child_.end()->signal, strsignal(child_.end()->signal))
+          : fmt::format("exited with code {}", child_.end() ? child_.end()->exit_code : -1);
   const std::string words = last_words();
   return words.empty() ? text : fmt::format("{}; it printed: {}", text, words);
 }

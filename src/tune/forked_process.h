@@ -6,8 +6,6 @@
 // the group and reaps it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <string_view>
 
 #include "base/diagnostic.h"
+#include "base/killable_child.h"
 
 namespace tilewright::tune {
 
@@ -42,7 +41,7 @@ class ForkedProcess {
   /// which.
   std::optional<std::string> read_line(int64_t deadline_ns);
   bool send(std::string_view line);
-  void kill();
+  void kill() { child_.kill(); }
 
   End end() const { return end_; }
   /// "exited with code 3", "killed by signal 11 (Segmentation fault)", "no answer in time", with the last words it
@@ -51,14 +50,12 @@ class ForkedProcess {
 
  private:
   ForkedProcess() = default;
-  void reap();
   std::string last_words() const;
 
-  pid_t pid_ = -1;
+  KillableChild child_;
   int read_fd_ = -1, log_fd_ = -1;
   std::string buffer_;
   End end_ = End::None;
-  int status_ = 0;
 };
 
 }  // namespace tilewright::tune

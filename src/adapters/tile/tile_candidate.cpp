@@ -4,15 +4,18 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "adapters/tile/kernel_spelling.h"
 #include "adapters/tile/kernel_workload.h"
+#include "base/hash.h"
 #include "bench/oracle/contract.h"
 #include "cache/kernel_cache.h"
 #include "codegen/backend.h"
 #include "driver/call.h"
 #include "driver/compile.h"
 #include "driver/program.h"
+#include "driver/toolchain.h"
 
 namespace tilewright::adapters {
 namespace {
@@ -51,7 +54,11 @@ class TileCandidate final : public candidate::Candidate {
     std::string name = spelling_.path.substr(slash == std::string::npos ? 0 : slash + 1);
     name = name.substr(0, name.find(".tile"));
     if (!spelling_.kernel.empty()) name += "-" + spelling_.kernel;
-    return {.name = "tile-" + name, .version = "0.1.0", .libraries = {}};
+    candidate::Identity identity{.name = "tile-" + name, .version = "0.1.0", .libraries = {}};
+    identity.libraries["compiler"] = to_hex(hash128(driver::toolchain_identity()));
+    identity.libraries["target"] = driver::target_name(target::host_cpu());
+    if (source_) identity.libraries["source"] = source_digest();
+    return identity;
   }
 
   Result<candidate::Echo> prepare(const candidate::ContractText& contract) override {
@@ -91,6 +98,8 @@ class TileCandidate final : public candidate::Candidate {
     const double front_end =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     driver::CompileOptions options;
+    // Line tables name the file's place, and equal sources must give equal bits wherever they lie.
+    options.line_tables = false;
     options.cache = cache_.get();
     auto compiled = driver::compile(program->kernel, options);
     if (!compiled) return std::unexpected(compiled.error());
@@ -135,6 +144,19 @@ class TileCandidate final : public candidate::Candidate {
   std::vector<std::string> installed_paths() const override { return {"/proc/self/exe", spelling_.path}; }
 
  private:
+  /// Of the file and everything it imports; where they lie does not matter.
+  std::string source_digest() const {
+    std::set<std::string> texts;
+    const auto add = [&](const Location& at) {
+      if (at.file) texts.emplace(source_->text_of(*at.file));
+    };
+    for (const std::string& kernel : source_->kernel_names()) add(source_->find_kernel(kernel)->location);
+    for (const std::string& function : source_->function_names()) add(source_->find_function(function)->location);
+    std::string all;
+    for (const std::string& text : texts) all += sha256_hex(text);
+    return sha256_hex(all).substr(0, 16);
+  }
+
   /// The workload of the first kernel, and combination of its flags and dtypes, that is the contract's; else that of
   /// the first kernel at its defaults.
   Result<bench::Workload> match() {

@@ -106,7 +106,10 @@ std::vector<double> flat_samples(const Cell& cell) {
   return all;
 }
 
-bool is_quick(const Cell& cell) { return cell.detail.is_object() && cell.detail.value("budget", "") == "quick"; }
+bool is_quick(const Cell& cell) {
+  const std::string budget = cell.detail.is_object() ? cell.detail.value("budget", "") : "";
+  return budget == "quick" || budget == "selftest";
+}
 
 Result<Evidence> collect(const Objective& objective, const EvidenceInput& input) {
   Evidence evidence;

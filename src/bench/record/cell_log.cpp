@@ -132,7 +132,7 @@ Status CellLog::append(Cell& cell) {
     if (::ftruncate(fd_, before) != 0) {
       // The torn line stays; readers leave it out and the next open cuts it off.
     }
-    const bool is_full = error == ENOSPC || error == EDQUOT;
+    const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
     return fail(is_full ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
                 fmt::format("cannot write {}: {}", path_.string(), std::strerror(error)),
                 "everything recorded before is kept; make room and run again with --resume");

@@ -176,7 +176,7 @@ Status replace_file(const std::filesystem::path& path, std::string_view text) {
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return {};
   ::unlink(temporary.c_str());
-  return fail(error == ENOSPC || error == EDQUOT ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
+  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
               fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "adapters/tile/kernel_workload.h"
 #include "base/print_text.h"
 #include "cache/kernel_cache.h"
 #include "driver/compile.h"
@@ -18,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/compiler/kernel_options.h"
 #include "tools/compiler/run_report.h"
+#include "tools/saved_winner.h"
 
 namespace tilewright::tools {
 namespace {
@@ -25,6 +27,7 @@ namespace {
 struct RunOptions {
   KernelOptions kernel;
   std::vector<std::string> in, out, expect;
+  std::string best;  ///< best.json: pinned dispatch
   uint64_t seed = 1;
   int threads = 0;
   bool check = false, explain = false, as_json = false;
@@ -151,7 +154,21 @@ Status check_input_names(const lang::KernelInfo& info, const std::vector<std::st
   return {};
 }
 
-Result<driver::Program> prepare(const RunOptions& options, driver::ArrayOptions& arrays, ExitCode& exit) {
+/// Pinned dispatch: the configuration a verified record has for these sizes joins the parameters nobody gave; else the
+/// kernel's own defaults serve. Says which, and from which record.
+void apply_best(const RunOptions& options, const Session& session, const driver::Program& program,
+                driver::KernelRequest& request) {
+  const auto workload = adapters::workload_of_kernel(program.info, program.configuration.dims);
+  if (!workload) return fmt::print(stderr, "dispatch: the kernel's defaults serve: {}\n", workload.error().message);
+  const dispatch::Pinned pinned = open_pinned(options.best, session.kinds, {.kernel_file = options.kernel.file});
+  const dispatch::Choice choice = pinned.choose(dims_of(*workload));
+  if (!choice.bucket) return fmt::print(stderr, "dispatch: the kernel's defaults serve: {}\n", choice.why);
+  for (const auto& [name, value] : choice.bucket->config.values()) request.params.emplace(name, tune::to_string(value));
+  if (!options.as_json) fmt::print("dispatch\n{}", dispatch::explain(pinned, options.best, dims_of(*workload)));
+}
+
+Result<driver::Program> prepare(const RunOptions& options, const Session& session, driver::ArrayOptions& arrays,
+                                ExitCode& exit) {
   auto request = options.kernel.request();
   if (!request) return std::unexpected(request.error());
   const auto refused = [&](const driver::ProgramError& error) {
@@ -171,6 +188,10 @@ Result<driver::Program> prepare(const RunOptions& options, driver::ArrayOptions&
     request->absent = std::move(given->absent);
   }
   auto made = driver::load_program(*request);
+  if (made && !options.best.empty()) {
+    apply_best(options, session, *made, *request);
+    made = driver::load_program(*request);
+  }
   if (!made) return refused(made.error());
   arrays.seed = options.seed;
   arrays.dims = made->configuration.dims;
@@ -278,10 +299,10 @@ ExitCode report_assertion(const driver::Program& program, const driver::Arrays* 
   return ExitCode::Incorrect;
 }
 
-Result<ExitCode> run(const RunOptions& options) {
+Result<ExitCode> run(const RunOptions& options, const Session& session) {
   driver::ArrayOptions array_options;
   ExitCode exit = ExitCode::Ok;
-  auto program = prepare(options, array_options, exit);
+  auto program = prepare(options, session, array_options, exit);
   if (!program) return exit != ExitCode::Ok ? Result<ExitCode>(exit) : std::unexpected(program.error());
   const auto in_source = [&](const Diagnostic& diagnostic) -> Result<ExitCode> {
     fmt::print(stderr, "{}", program->source.render(placed(diagnostic, program->kernel)));
@@ -317,7 +338,7 @@ Result<ExitCode> run(const RunOptions& options) {
 
 }  // namespace
 
-Run add_run(CLI::App& app, Session&) {
+Run add_run(CLI::App& app, Session& session) {
   auto options = std::make_shared<RunOptions>();
   options->kernel.add_to(app);
   app.add_option("--in", options->in,
@@ -325,6 +346,8 @@ Run add_run(CLI::App& app, Session&) {
                  "(others: seeded random)");
   app.add_option("--out", options->out, "Save outputs: C=c.npy");
   app.add_option("--expect", options->expect, "Compare outputs with files: C=c.npy");
+  app.add_option("--best", options->best, "Saved winners of `tilewright tune`: the verified one for these sizes serves")
+      ->type_name("FILE");
   app.add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
   app.add_option("--threads", options->threads, "Threads (0: all)")->check(CLI::Range(0, 4096))->capture_default_str();
   app.add_flag(
@@ -340,7 +363,7 @@ Run add_run(CLI::App& app, Session&) {
       "  tilewright run kernels/matmul_relu.tile --target cuda --param T=bf16 --check\n"
       "  tilewright run my.tile --in A=a.npy,B=b.npy --out C=c.npy --expect C=want.npy\n"
       "Exit code 0: ran (and passed) · 2: the input is wrong · 3: a wrong result or a finding of --check");
-  return [options] { return run(*options); };
+  return [options, &session] { return run(*options, session); };
 }
 
 }  // namespace tilewright::tools

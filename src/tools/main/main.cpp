@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -13,6 +14,7 @@
 #ifdef TILEWRIGHT_HAVE_COMPILER
 #include "adapters/tile/tile_candidate.h"
 #include "tools/compiler/kernel_services.h"
+#include "tools/compiler/kernel_tuning.h"
 #endif
 
 namespace tilewright::tools {
@@ -90,6 +92,7 @@ int run_command_line(int argc, char** argv) {
 #ifdef TILEWRIGHT_HAVE_COMPILER
   adapters::add_tile_kind(session.kinds);
   add_kernel_services(session);
+  session.tune_kernel = tune_kernel;
 #endif
   session.default_candidates = {"worker:onnxruntime"};
   session.default_references = {"worker:onnxruntime",
@@ -129,6 +132,7 @@ int run_command_line(int argc, char** argv) {
 }  // namespace tilewright::tools
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is a full disk: an error to report, not a death
   try {
     return tilewright::tools::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
