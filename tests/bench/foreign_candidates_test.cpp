@@ -26,7 +26,9 @@ class ForeignCandidates : public ToyBench {
 
 TEST_F(ForeignCandidates, TheOpenBlasExampleBuildsAndGetsItsRow) {
   if (dlopen("libopenblas.so.0", RTLD_LAZY) == nullptr) GTEST_SKIP() << "OpenBLAS is not installed";
-  const std::string library = (out_ / "openblas_gemm.so").string();
+  const std::filesystem::path built_at = out_ / "library";  // beside the folders of candidates
+  std::filesystem::create_directories(built_at);
+  const std::string library = (built_at / "openblas_gemm.so").string();
   const std::string root = TW_SOURCE_DIR;
   const test::Answer built = test::run_program(
       {.argv = {"cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", root + "/include",
@@ -38,7 +40,7 @@ TEST_F(ForeignCandidates, TheOpenBlasExampleBuildsAndGetsItsRow) {
   }
   expect_whole_row("openblas-gemm");
   const test::Answer refused = bench_foreign("lib:" + library, "softmax:8x8");
-  EXPECT_EQ(refused.code, 6);
+  EXPECT_EQ(refused.code, 6) << refused.err;
   EXPECT_NE(refused.out.find("only products (gemm)"), std::string::npos) << refused.out;
 }
 
