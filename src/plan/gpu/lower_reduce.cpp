@@ -131,7 +131,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
     const int warps = threads_ / 32, element = dtype == DType::Bool ? 4 : bytes(register_type(dtype));
     const auto count = static_cast<int64_t>(totals.size());
     const int at = reserve_shared(count * threads_ * element, 16, location);
-    const Scalar type = dtype == DType::Bool ? Scalar::B32 : memory_type(compute_type(dtype));
+    const Scalar type = element == 8 ? Scalar::B64 : Scalar::B32;  // a register: narrow integers keep their sign
     const Operand mine = b_.add(Scalar::U32, shared_base_, b_.mad(Scalar::U32, thread_, element, at));
     b_.emit(Op::Barrier, {}, {barrier_, threads_});
     for (size_t k = 0; k < totals.size(); ++k) {
