@@ -377,6 +377,7 @@ struct Usage {
 };
 constexpr Usage kUsages[] = {
     {"matmul", 2, 2, "transpose_a transpose_b"},
+    {"matmul_scaled", 4, 4, ""},
     {"gemv", 2, 2, "transpose_a"},
     {"matmul_w4", 3, 3, "group"},
     {"epilogue", 1, 3, "bias residual relu gelu"},

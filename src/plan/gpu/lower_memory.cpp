@@ -409,7 +409,8 @@ int Lowering::run_length(const ir::View& view, const Distribution& d) const {
   if (!arguments_.strides(position).back().is_constant(1)) return 1;
   const auto last = static_cast<size_t>(d.rank()) - 1;
   const ir::LinearForm start = ir::linear_form(view.slices.back().start);
-  for (int v = std::min(8, 16 / bytes(buffer->type.dtype)); v > 1; v /= 2) {
+  // Four words at most: assemblers take .v8 of bytes and move only the first.
+  for (int v = bytes(buffer->type.dtype) == 1 ? 4 : 16 / bytes(buffer->type.dtype); v > 1; v /= 2) {
     const bool reckless = options_.plant.is("gpu_vectors", 1);  // plant 1: runs that cross the end of a row
     bool fits = (reckless || extent.value_or(0) % v == 0) && start.constant % v == 0 &&
                 d.registers.size() % static_cast<size_t>(v) == 0 && d.shape[last] % v == 0;
