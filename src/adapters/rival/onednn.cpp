@@ -150,6 +150,7 @@ class OneDnnCandidate : public candidate::Candidate {
   /// oneDNN generates its kernel when the primitive is created.
   Result<candidate::Compiled> compile(const std::string&) override {
     const NarrowAffinity narrow(threads_);
+    arguments_.clear();  // compiled again for another contract
     Handle a = nullptr, b = nullptr, c = nullptr, bias = nullptr, attr = nullptr, desc = nullptr;
     const Product& p = product_;
     bool ok = describe(a, p.m, p.k, p.transpose_a, p.in) && describe(b, p.k, p.n, p.transpose_b, p.in) &&
