@@ -74,6 +74,10 @@ std::optional<std::string> ForeignCode::undeclared_library(const candidate::Cand
   return std::nullopt;
 }
 
+bool counts_writes(const candidate::Candidate& candidate, std::string_view spelling) {
+  return !candidate.is_remote() && !spelling.starts_with("rival:");
+}
+
 int64_t written_to_files(const StageChannel& channel) {
   FILE* io = std::fopen("/proc/self/io", "r");
   if (io == nullptr) return 0;

@@ -23,6 +23,9 @@ class ForeignCode {
   std::set<std::string> files_;
 };
 
+/// Workers write in their own process; our rivals ask an interpreter for its folders, whose output the kernel's counter
+/// of this process includes.
+bool counts_writes(const candidate::Candidate& candidate, std::string_view spelling);
 /// Bytes this process has written to files through system calls; what went to the parent and to stderr does not count.
 int64_t written_to_files(const StageChannel& channel);
 

@@ -73,7 +73,7 @@ Result<json> run_compile(const StageRequest& request, const candidate::Kinds& ki
               {"cache_hits", ready->compiled.cache_hits},
               {"digest", ready->compiled.artefact_digest},
               {"peak_resident_bytes", memory ? memory->peak_resident : 0},
-              {"written_bytes", ready->candidate->is_remote() ? 0 : written_to_files(channel)},
+              {"written_bytes", counts_writes(*ready->candidate, request.candidate) ? written_to_files(channel) : 0},
               {"phases",
                {{"front_end", phases.front_end},
                 {"passes", phases.passes},
