@@ -128,7 +128,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
   const bool direct = to != fragments_.end() && to->second.distribution == out;
   if (crosses_warps) {
     // One slot per (warp, register, lane group): every warp writes its part, everyone reads all parts of its row.
-    const int warps = threads_ / 32, element = dtype == DType::Bool ? 4 : bytes(register_type(dtype));
+    const int element = dtype == DType::Bool ? 4 : bytes(register_type(dtype));
     const auto count = static_cast<int64_t>(totals.size());
     const int at = reserve_shared(count * threads_ * element, 16, location);
     const Scalar type = element == 8 ? Scalar::B64 : Scalar::B32;  // a register: narrow integers keep their sign
@@ -157,7 +157,6 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
       }
       place *= digit.extent;
     }
-    (void)warps;
     const Operand base = b_.add(Scalar::U32, shared_base_, b_.mad(Scalar::U32, own, element, at));
     for (size_t k = 0; k < totals.size(); ++k) {
       Operand total = 0;
