@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "bench/ceiling.h"
 #include "bench/stage_check.h"
@@ -15,9 +14,6 @@ namespace tilewright::bench {
 namespace {
 
 using nlohmann::json;
-
-/// Worker threads that spin after a launch are asleep by then.
-constexpr auto kSleep = std::chrono::milliseconds(8);
 
 struct Entrant {
   Contender contender;
@@ -74,6 +70,7 @@ class Contest {
         auto ms = sample(entrant);
         if (!ms) return std::unexpected(ms.error());
         entrant.ms.push_back(*ms);
+        let_threads_sleep();
         entrant.ceiling.push_back(probe.sample());
       }
       channel_.step("round");
@@ -153,7 +150,7 @@ class Contest {
   }
 
   Result<double> sample(Entrant& entrant) {
-    std::this_thread::sleep_for(kSleep);
+    let_threads_sleep();
     // Wakes this contender's threads and code, untimed.
     if (auto again = entrant.timer->sample(false); !again) return again;
     if (request_.is_flushed) return entrant.timer->sample_flushed();

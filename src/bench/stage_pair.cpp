@@ -1,7 +1,5 @@
 #include "bench/stage_pair.h"
 
-#include <thread>
-
 #include "bench/stage_timing.h"
 #include "measure/latin_square.h"
 #include "measure/paired.h"
@@ -18,10 +16,7 @@ struct Rounds {
   std::vector<double> a, b;
 };
 
-/// Spinning worker threads of one contender must be asleep before the other starts.
-void let_threads_sleep(double sample_ms) {
-  if (sample_ms > 0.2) std::this_thread::sleep_for(std::chrono::milliseconds(8));
-}
+constexpr double kThreadedMs = 0.2;  // work below this has woken no threads
 
 /// Short kernels are launched several times per round, so that one round is long against the clock and an interrupt.
 int launches_per_round(double sample_ms) {
@@ -62,7 +57,7 @@ class Pair {
 
  private:
   Result<double> sample(LaunchTimer& timer) {
-    let_threads_sleep(pilot_ms_);
+    if (pilot_ms_ > kThreadedMs) let_threads_sleep();
     if (auto again = timer.sample(false); !again) return again;  // wakes this contender's threads and code, untimed
     std::vector<double> samples;
     for (int i = 0; i < launches_per_round(pilot_ms_); ++i) {

@@ -1,8 +1,23 @@
 #include "bench/stage_timing.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace tilewright::bench {
+namespace {
+
+/// Of all threads of this process.
+int64_t processor_ns() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
 
 void LaunchTimer::flush() {
   for (const auto span : ready_.memory.spans()) flush_.flush(span);
@@ -75,6 +90,18 @@ Result<double> LaunchTimer::batch(int count) {
     }
   }
   return static_cast<double>(measure::kernel_ns() - start) * 1e-6 / count;
+}
+
+void let_threads_sleep() {
+  constexpr auto kStep = std::chrono::milliseconds(4);
+  constexpr int kLeast = 2, kMost = 100;
+  constexpr int64_t kBusyNs = 1'000'000;  // in one step
+  int64_t used = processor_ns();
+  for (int step = 1; step <= kMost; ++step) {
+    std::this_thread::sleep_for(kStep);
+    const int64_t before = std::exchange(used, processor_ns());
+    if (step >= kLeast && used - before < kBusyNs) return;
+  }
 }
 
 bool clocks_agree(double own_ms, double batch_ms, double trip_ms) {
