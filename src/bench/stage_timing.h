@@ -44,8 +44,8 @@ class LaunchTimer {
   measure::CacheFlush flush_;
 };
 
-/// Returns when the threads of the contender before have stopped spinning, so that they take no processor from the next:
-/// after 8 ms at least, when the processor time of this process no longer grows. A library may spin for very long
+/// Returns when the threads of the contender before have stopped spinning, so that they take no processor from the
+/// next: after 8 ms at least, when the processor time of this process no longer grows. A library may spin for very long
 /// (OpenBLAS 0.3.34: 2^26 cycles, 33 ms at 2 GHz; some OpenMP libraries 200 ms): not waited for beyond 400 ms.
 void let_threads_sleep();
 
