@@ -119,6 +119,8 @@ class CandidateRun {
                            cell.detail.value("config", "") == context_.options.config;
       if (is_same) found = cell;
     }
+    // What only this machine's noise spoiled is worth another try.
+    if (found && found->state == State::Failed && found->reason.starts_with("noise")) return std::nullopt;
     return found;
   }
 
@@ -190,10 +192,18 @@ class CandidateRun {
     if (!folder) return std::unexpected(folder.error());
     r.cache_dir = folder->path().string();
     auto outcome = context_.runner.run(r);
+    Cell cell = cell_like(base(), Stage::Check);
+    const bool died = !outcome && outcome.error().code == DiagnosticCode::E3202;
+    if (died && !r.references.empty()) {
+      // The candidate's own doing, or that of a reference it shares the process with? Alone it answers for itself.
+      cell.detail["died_beside_references"] = outcome.error().message;
+      r.references.clear();
+      outcome = context_.runner.run(r);
+    }
     if (!outcome) return record(broken_cell(base(), Stage::Check, outcome.error()));
     outside_bytes_ = outcome->result.value("written_bytes", int64_t{0}) - folder->byte_count();
     learn_identity(outcome->result);
-    Cell cell = cell_like(base(), Stage::Check);
+    cell.detail.update(base().detail);
     cell.detail["oracle"] = outcome->result.value("detail", json::object());
     const bool accepted = outcome->result.value("accepted", false);
     const bool independent = outcome->result.value("independent", true);
@@ -357,7 +367,9 @@ class CandidateRun {
     r.cache_dir = folder->path().string();
     auto outcome = context_.runner.run(r);
     if (!outcome) return record(broken_cell(base(), Stage::Ratio, outcome.error()));
-    return record(ratio_cell(base(), outcome->result, 0.02));
+    Cell cell = ratio_cell(base(), outcome->result, 0.02);
+    if (cell.state == State::Failed) cell.how_to_run = "the same command with --resume, when the machine is idle";
+    return record(std::move(cell));
   }
 
   RunContext& context_;

@@ -23,6 +23,7 @@ StageRequest request_of(const CompareOptions& options, StageKind kind, const std
   r.seed = options.seed;
   r.rounds = options.rounds;
   r.rounds_limit = std::max(options.rounds, options.rounds_limit);
+  r.delta = options.delta;
   r.fuzz_shapes = 0;
   r.timeout_ms = options.timeout_ms;
   return r;

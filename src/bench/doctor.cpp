@@ -28,8 +28,8 @@ DoctorLine look_at_noise() {
   const std::vector<double> samples = time_fixed_loop();
   const double spread = measure::percentile(samples, 0.95) / measure::median(samples) - 1;
   const std::string text =
-      fmt::format("noise: a fixed loop of {:.2f} ms varies by {:.1f} % (95th percentile over median)",
-                  measure::median(samples), 100 * spread);
+      fmt::format("noise: a fixed loop of {:.2f} ms varies {} (95th percentile over median)", measure::median(samples),
+                  spread > 1 ? fmt::format("{:.1f}-fold", 1 + spread) : fmt::format("by {:.1f} %", 100 * spread));
   if (spread > 0.10)
     return {Severe::Warning, text, "other work runs here; results will be noisy and some INCONCLUSIVE"};
   return {Severe::Fine, text, ""};

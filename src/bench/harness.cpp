@@ -77,7 +77,7 @@ Result<ReferenceSelection> choose_references(const BenchOptions& options, const 
     return ReferenceSelection{};
   }
   if (!selection->text.empty())
-    report.notes.push_back(fmt::format("references tried on {}: {}", workload_key(workload), selection->text));
+    report.notes.push_back(fmt::format("references tried on {}:{}", workload_key(workload), selection->text));
   return selection;
 }
 
@@ -92,6 +92,21 @@ const Outcome* best_reference(const std::vector<Outcome>& outcomes, const Subjec
     if (best == nullptr || *outcome.value(Stage::Warm) < *best->value(Stage::Warm)) best = &outcome;
   }
   return best;
+}
+
+/// Warm times of separate processes and times in turn within one need not agree; when they are far apart, the reader
+/// should know before believing either.
+void note_disagreement(const Outcome& outcome, const Outcome* best, BenchReport& report) {
+  constexpr double kFar = 1.5;
+  const auto pairs = outcome.value(Stage::Ratio);
+  if (!pairs || best == nullptr) return;
+  const double alone = *outcome.value(Stage::Warm) / *best->value(Stage::Warm);
+  if (std::max(*pairs / alone, alone / *pairs) < kFar) return;
+  report.notes.push_back(
+      fmt::format("{} on {}: × {:.3g} against {} in turn within one process, but × {:.3g} by the warm times of each "
+                  "alone: one of them suffers from the other's threads or from other work here; use --threads 1 or an "
+                  "idle machine",
+                  outcome.candidate, outcome.subject.shape, 1 / *pairs, best->candidate, 1 / alone));
 }
 
 }  // namespace
@@ -146,6 +161,7 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
       if (!outcome) return std::unexpected(outcome.error());
       const Outcome* best = best_reference(rivals, outcome->subject, spelling);
       if (auto ok = run_ratio(context, workload, *outcome, best); !ok) return std::unexpected(ok.error());
+      note_disagreement(*outcome, best, report);
       judged.push_back(std::move(*outcome));
     }
     std::ranges::move(judged, std::back_inserter(report.outcomes));

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <tuple>
 
 #include "bench/stage_timing.h"
 
@@ -32,6 +32,39 @@ class Spinner final : public candidate::Candidate {
   measure::FastClock clock_;
 };
 
+constexpr int kBlocks = 1000, kLaunches = 30;  // short blocks: most pass between two interruptions
+
+/// One block: the batch and the sampled loop side by side.
+struct Block {
+  double batch_ms = 0, sample_ms = 0, wall_ms = 0;  ///< all per launch
+  int64_t samples = 0;
+};
+
+Result<Block> run_block(LaunchTimer& timer) {
+  Block out;
+  const auto batch = timer.batch(kLaunches);
+  if (!batch) return std::unexpected(batch.error());
+  out.batch_ms = *batch;
+  measure::StopRule rule;
+  rule.min_samples = rule.max_samples = kLaunches;
+  const int64_t start = measure::kernel_ns();
+  auto loop = timer.run(rule, false);
+  if (!loop) return std::unexpected(loop.error());
+  out.samples = std::ssize(loop->samples_ms);
+  out.wall_ms = static_cast<double>(measure::kernel_ns() - start) * 1e-6 / static_cast<double>(out.samples);
+  out.sample_ms = measure::median(measure::sorted(loop->samples_ms));
+  return out;
+}
+
+/// Median and interval of 100 · (ratio − 1).
+std::pair<double, measure::Interval> percent(const std::vector<double>& ratios) {
+  const std::vector<double> ordered = measure::sorted(ratios);
+  auto interval = measure::median_interval(ordered, 0.95).value_or(measure::Interval{});
+  interval.low = 100 * (interval.low - 1);
+  interval.high = 100 * (interval.high - 1);
+  return {100 * (measure::median(ordered) - 1), interval};
+}
+
 }  // namespace
 
 Result<OverheadSelftest> run_overhead_selftest() {
@@ -49,27 +82,21 @@ Result<OverheadSelftest> run_overhead_selftest() {
   if (!ready) return std::unexpected(ready.error());
   LaunchTimer timer(*ready, channel, 1);
   if (auto awake = timer.warm_up(); !awake) return std::unexpected(awake.error());
-  double batch_ms = 1e300;
-  // Short and many: some run undisturbed on a busy machine.
-  for (int i = 0; i < 400; ++i) {
-    auto ms = timer.batch(50);
-    if (!ms) return std::unexpected(ms.error());
-    batch_ms = std::min(batch_ms, *ms);
+  std::vector<double> batch_us, sampled_us, own, wall;
+  for (int i = 0; i < kBlocks; ++i) {
+    const auto block = run_block(timer);
+    if (!block) return std::unexpected(block.error());
+    batch_us.push_back(1000 * block->batch_ms);
+    sampled_us.push_back(1000 * block->sample_ms);
+    own.push_back(block->sample_ms / block->batch_ms);
+    wall.push_back(block->wall_ms / block->batch_ms);
+    out.samples += block->samples;
   }
-  measure::StopRule rule;
-  rule.min_samples = 20'000;
-  rule.min_total_ms = 200;
-  const int64_t start = measure::kernel_ns();
-  auto loop = timer.run(rule, false);
-  const double wall_ms = static_cast<double>(measure::kernel_ns() - start) * 1e-6;
-  if (!loop) return std::unexpected(loop.error());
-  double sum_ms = 0;
-  for (double ms : loop->samples_ms) sum_ms += ms;
-  out.samples = static_cast<int64_t>(loop->samples_ms.size());
-  out.sampled_us = 1000 * measure::median(measure::sorted(loop->samples_ms));
-  out.batch_us = 1000 * batch_ms;
-  out.own_percent = 100 * (out.sampled_us / out.batch_us - 1);
-  out.wall_percent = 100 * (wall_ms - sum_ms) / static_cast<double>(out.samples) * 1000 / out.batch_us;
+  out.blocks = kBlocks;
+  out.batch_us = measure::median(measure::sorted(batch_us));
+  out.sampled_us = measure::median(measure::sorted(sampled_us));
+  std::tie(out.own_percent, out.own_interval) = percent(own);
+  std::tie(out.wall_percent, out.wall_interval) = percent(wall);
   return out;
 }
 

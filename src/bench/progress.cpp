@@ -47,11 +47,12 @@ void Progress::draw(bool force) {
   if (is_terminal_ && !force && now - drawn_ns_ < 250'000'000) return;
   if (!is_terminal_ && now - drawn_ns_ < 5'000'000'000 && drawn_ns_ != 0) return;
   drawn_ns_ = now;
-  // The plan is corrected by how the finished steps compared with it.
+  // The plan is corrected by how the steps so far compared with it; the first of them weigh little against the whole.
   const double elapsed = static_cast<double>(now - start_ns_) * 1e-6;
   const double in_step = std::min(static_cast<double>(now - step_ns_) * 1e-6, current_ms_);
   const double planned_so_far = std::max(done_ms_ + in_step, 1.0);
-  const double speed = done_ms_ > 0 ? std::clamp(elapsed / planned_so_far, 0.2, 5.0) : 1.0;
+  const double inertia = planned_ms_ / 4;
+  const double speed = std::clamp((elapsed + inertia) / (planned_so_far + inertia), 0.2, 5.0);
   const double left = std::max(planned_ms_ - planned_so_far, 0.0) * speed;
   const int percent = static_cast<int>(100 * std::min(planned_so_far / std::max(planned_ms_, 1.0), 1.0));
   const std::string line = fmt::format("[{:3}%] {} · {} left", percent, what_, duration(left));

@@ -15,11 +15,21 @@ using nlohmann::json;
 constexpr int kRounds = 7;
 constexpr double kLimitMs = 3000;
 
-std::string describe(const json& one) {
-  const std::string who = one.value("candidate", "");
-  if (one.contains("not_run")) return fmt::format("{}: {}", who, one.value("not_run", ""));
-  return fmt::format("{} {}{}", who, duration_text(one.value("ms", 0.0)),
-                     one.value("chosen", false) ? (is_framework(who) ? " (best framework)" : " (best library)") : "");
+/// A line each: those that were timed from fast to slow, then the others with their reasons.
+std::string describe(const json& tried) {
+  std::vector<json> lines(tried.begin(), tried.end());
+  std::ranges::stable_sort(lines, {}, [](const json& one) { return one.value("ms", 1e300); });
+  std::string out;
+  for (const json& one : lines) {
+    const std::string who = one.value("candidate", "");
+    const std::string what = one.contains("ms") ? duration_text(one.value("ms", 0.0)) : "not-run";
+    const std::string why = !one.contains("ms")           ? "  " + one.value("not_run", "")
+                            : !one.value("chosen", false) ? ""
+                            : is_framework(who)           ? "  best framework"
+                                                          : "  best library";
+    out += fmt::format("\n  {:<33} {:>9}{}", who, what, why);
+  }
+  return out;
 }
 
 }  // namespace
@@ -49,7 +59,7 @@ ReferenceSelection select_references(const json& contest) {
   }
   for (json& one : out.tried)
     one["chosen"] = std::ranges::find(out.chosen, one.value("candidate", "")) != out.chosen.end();
-  for (const json& one : out.tried) out.text += (out.text.empty() ? "" : " · ") + describe(one);
+  out.text = describe(out.tried);
   return out;
 }
 

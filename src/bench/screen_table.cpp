@@ -51,7 +51,8 @@ std::pair<std::string, std::string> render_rate(const Outcome& outcome, const Ro
 std::string render_ratio(const Outcome& outcome) {
   const Cell* cell = outcome.find(Stage::Ratio);
   if (outcome.is_reference) return "reference";
-  if (cell == nullptr || cell->state != State::Measured) return cell == nullptr ? "not-run" : word(cell);
+  if (cell != nullptr && cell->state == State::Failed && cell->reason.starts_with("noise")) return "too noisy";
+  if (cell == nullptr || cell->state != State::Measured) return word(cell);
   const double speed = 1 / *cell->value;
   std::string text = fmt::format("{:.3g}", speed);
   if (cell->ci) text += fmt::format(" [{:.3g}, {:.3g}]", 1 / cell->ci->high, 1 / cell->ci->low);
@@ -63,6 +64,12 @@ std::string render_peak(const Outcome& outcome) {
   return value ? fmt::format("{:.4g}", *value) : word(outcome.find(Stage::Peak));
 }
 
+/// What the first launch took more than the slowest of the next three: often nothing.
+std::string render_first_call(const Cell* cell) {
+  const bool is_nothing = cell != nullptr && cell->state == State::Measured && cell->value == 0;
+  return is_nothing ? "as later" : render_time(cell);
+}
+
 Line row_of(const Outcome& outcome, const Roofline& roofline) {
   const auto [rate, share] = render_rate(outcome, roofline);
   std::string title = outcome.candidate;
@@ -72,7 +79,7 @@ Line row_of(const Outcome& outcome, const Roofline& roofline) {
           render_time(outcome.find(Stage::Import)),
           render_time(outcome.find(Stage::Compile)),
           render_time(outcome.find(Stage::Load)),
-          render_time(outcome.find(Stage::FirstCall)),
+          render_first_call(outcome.find(Stage::FirstCall)),
           render_time(outcome.find(Stage::Warm)),
           rate,
           share,

@@ -257,13 +257,16 @@ Cell ratio_cell(const Cell& base, const json& result, double delta) {
   cell.detail["delta"] = delta;
   cell.detail["sigma"] = paired.sigma;
   cell.detail["seed"] = result.value("seed", uint64_t{0});
-  cell.detail["aa"] = {{"ratio", gate.result.ratio},
-                       {"low", gate.result.interval95.low},
-                       {"high", gate.result.interval95.high},
-                       {"passed", gate.passed},
-                       {"why", gate.why}};
+  cell.detail["aa"] = {
+      {"ratio", gate.result.ratio}, {"low", gate.result.interval95.low},          {"high", gate.result.interval95.high},
+      {"passed", gate.passed},      {"attempts", result.value("aa_attempts", 1)}, {"why", gate.why}};
   cell.detail["aa_samples"] = aa;
-  if (!gate.passed) fail_cell(cell, fmt::format("noise: A/A gate, {}", gate.why));
+  if (!gate.passed) {
+    fail_cell(cell, fmt::format("noise: A/A gate, {}: the same code against itself gave {:.3g} [{:.3g}, {:.3g}] in the "
+                                "last of {} attempts",
+                                gate.why, gate.result.ratio, gate.result.interval95.low, gate.result.interval95.high,
+                                result.value("aa_attempts", 1)));
+  }
   return cell;
 }
 

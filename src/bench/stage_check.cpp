@@ -116,7 +116,7 @@ std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, con
                                                 StageChannel& channel) {
   for (const std::string& spelling : request.references) {
     auto opened = open_candidate(request, spelling, kinds, channel);
-    if (!opened) continue;
+    if (!opened || !(*opened)->init_device()) continue;
     auto runner = std::make_shared<ReferenceRunner>(std::move(*opened), contract_options(request), channel);
     const auto workload = requested_workload(request);
     const auto inputs = make_inputs(*workload, contract_options(request).data);

@@ -53,6 +53,7 @@ StageRequest parse_fields(const json& j) {
   j.at("check_after").get_to(r.check_after);
   j.at("rounds").get_to(r.rounds);
   j.at("rounds_limit").get_to(r.rounds_limit);
+  j.at("delta").get_to(r.delta);
   j.at("fuzz_shapes").get_to(r.fuzz_shapes);
   j.at("timeout_ms").get_to(r.timeout_ms);
   for (const json& c : j.at("contenders"))
@@ -92,6 +93,7 @@ json to_json(const StageRequest& r) {
           {"check_after", r.check_after},
           {"rounds", r.rounds},
           {"rounds_limit", r.rounds_limit},
+          {"delta", r.delta},
           {"fuzz_shapes", r.fuzz_shapes},
           {"timeout_ms", r.timeout_ms},
           {"contenders", contenders},

@@ -45,6 +45,7 @@ struct StageRequest {
   bool check_after = false;  ///< Warm: verify the output of the last launch too
   int rounds = 52;           ///< of Pair, Contest and Sustained
   int rounds_limit = 400;
+  double delta = 0.02;                ///< of Pair: the margin its A/A gate is judged by
   int fuzz_shapes = 25;               ///< of Check
   int64_t timeout_ms = 120'000;       ///< of one step of a worker
   std::vector<Contender> contenders;  ///< of Contest; the first is judged, the others are its rivals

@@ -164,7 +164,7 @@ void print_report(const bench::BenchReport& report) {
   for (const bench::Outcome& outcome : report.outcomes) {
     const bench::Cell* check = outcome.find(bench::Stage::Check);
     if (check != nullptr && check->state == bench::State::Failed)
-      fmt::print("{} is wrong or unfair: {}\n", outcome.candidate, check->reason);
+      fmt::print("{} failed its check, so nothing of it was timed: {}\n", outcome.candidate, check->reason);
   }
   fmt::print("{}", bench::render_not_run(report));
   for (const std::string& note : report.notes) fmt::print("note: {}\n", note);

@@ -101,19 +101,24 @@ Result<ExitCode> run_overhead(const Options& options) {
     fmt::print("{}\n", nlohmann::json{{"kernel_us", result->kernel_us},
                                       {"sampled_us", result->sampled_us},
                                       {"batch_us", result->batch_us},
-                                      {"overhead_percent", result->own_percent},
+                                      {"blocks", result->blocks},
+                                      {"sample_percent", result->own_percent},
+                                      {"sample_ci", {result->own_interval.low, result->own_interval.high}},
                                       {"loop_percent", result->wall_percent},
+                                      {"loop_ci", {result->wall_interval.low, result->wall_interval.high}},
                                       {"limit_percent", result->limit_percent},
                                       {"samples", result->samples},
                                       {"passed", result->passed()}}
                            .dump(2));
   } else {
     fmt::print(
-        "a kernel of {:g} µs: {:.3f} µs as sampled ({} samples), {:.3f} µs in a batch: the harness adds {:.2f} % "
-        "(limit "
-        "{:g} %)\nbetween two samples the loop spends {:.1f} % of the kernel, which no sample contains\n{}\n",
-        result->kernel_us, result->sampled_us, result->samples, result->batch_us, result->own_percent,
-        result->limit_percent, result->wall_percent, result->passed() ? "passed" : "FAILED");
+        "a kernel of {:g} µs: {:.3f} µs as sampled, {:.3f} µs per launch of a batch ({} samples in {} blocks of both)\n"
+        "  a sample says          {:+.2f} % [{:+.2f}, {:+.2f}] more than the batch\n"
+        "  the loop of samples    {:+.2f} % [{:+.2f}, {:+.2f}] of wall time beside the batch\n"
+        "{} (limit {:g} %; medians of paired ratios, 95 % intervals)\n",
+        result->kernel_us, result->sampled_us, result->batch_us, result->samples, result->blocks, result->own_percent,
+        result->own_interval.low, result->own_interval.high, result->wall_percent, result->wall_interval.low,
+        result->wall_interval.high, result->passed() ? "passed" : "FAILED", result->limit_percent);
   }
   return result->passed() ? ExitCode::Ok : ExitCode::InvalidMeasurement;
 }

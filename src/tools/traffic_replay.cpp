@@ -52,9 +52,11 @@ void print_report(const ReplayReport& r, const Options& options) {
   const SimulationResult& s = r.service;
   fmt::print("{} requests, {} / {} / {}   [measured services on the trace's clock]\n", s.requests, s.policy,
              to_string(s.handling), r.serving);
-  fmt::print("  latency     p50 {:.3f} ms   p99 {:.3f} ms   warm-up p99 {:.3f} ms   steady p99 {}\n", 1e3 * s.p50_s,
-             1e3 * s.p99_s, 1e3 * s.warmup_p99_s,
-             s.steady_at_s ? fmt::format("{:.3f} ms", 1e3 * s.steady_p99_s) : "not-run (never steady)");
+  const auto part = [](const std::optional<double>& p99_s, const char* why_not) {
+    return p99_s ? fmt::format("{:.3f} ms", 1e3 * *p99_s) : fmt::format("not-run ({})", why_not);
+  };
+  fmt::print("  latency     p50 {:.3f} ms   p99 {:.3f} ms   warm-up p99 {}   steady p99 {}\n", 1e3 * s.p50_s,
+             1e3 * s.p99_s, part(s.warmup_p99_s, "steady at once"), part(s.steady_p99_s, "never steady"));
   fmt::print("  steady      {}\n", s.steady_at_s ? fmt::format("at {:.0f} s", *s.steady_at_s) : "never");
   fmt::print("  compiles    {} in {:.3f} s for {} keys; repaid {}\n", r.jit_events, r.compile_s, s.keys,
              r.break_even_s ? fmt::format("at {:.0f} s", *r.break_even_s) : "never");

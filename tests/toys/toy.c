@@ -2,6 +2,7 @@
  * (lib:toy.so?spin_us=2000,…): import_ms=N     open sleeps N ms              compile_ms=N  compile sleeps N ms and
  * leaves an artefact in the cache folder first_ms=N      the first launch sleeps N ms  spin_us=N     a launch lasts N
  * µs drift=P         launches grow slower, evenly, by P % over the first `drift_over` (default 100) launches
+ *   drift_ms=D      … over the first D ms of this process instead: every toy in it slows alike
  *   alloc_mib=N     the first launch touches N MiB and keeps them
  *   wrong=1         the first output element is off by one
  *   crash=STEP, hang=STEP, refuse=STEP           STEP: open, prepare, compile, launch
@@ -18,7 +19,7 @@
 
 typedef struct toy {
   char options[512], cache_dir[512], contract[16384];
-  double import_ms, compile_ms, first_ms, spin_us, drift, drift_over;
+  double import_ms, compile_ms, first_ms, spin_us, drift, drift_over, drift_ms;
   long alloc_mib, launches;
   int wrong;
   char error[128];
@@ -75,6 +76,7 @@ static int32_t toy_open(const tw_candidate_host* host, void** self) {
   t->spin_us = number(t, "spin_us", 0);
   t->drift = number(t, "drift", 0);
   t->drift_over = number(t, "drift_over", 100);
+  t->drift_ms = number(t, "drift_ms", 0);
   t->alloc_mib = (long)number(t, "alloc_mib", 0);
   t->wrong = (int)number(t, "wrong", 0);
   sleep_ms(number(t, "import_ms", 0));
@@ -215,7 +217,10 @@ static int32_t toy_launch(void* self, const tw_candidate_tensor* args, int32_t c
       if (t->block != NULL) memset(t->block, 1, (size_t)t->alloc_mib << 20);
     }
   }
-  const double part = (double)t->launches / t->drift_over;
+  static double first_launch_us;
+  if (first_launch_us == 0) first_launch_us = start;
+  const double part =
+      t->drift_ms > 0 ? (start - first_launch_us) / 1000 / t->drift_ms : (double)t->launches / t->drift_over;
   const double slow = 1 + t->drift / 100 * (part < 1 ? part : 1);
   const int result = compute(t, args, count);
   ++t->launches;

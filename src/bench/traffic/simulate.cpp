@@ -53,11 +53,12 @@ class Server {
   double compiler_free_s_ = 0;
 };
 
-double p99_between(std::span<const double> latencies, size_t begin, size_t end) {
+std::optional<double> p99_between(std::span<const double> latencies, size_t begin, size_t end) {
   std::vector<double> part(latencies.begin() + static_cast<ptrdiff_t>(begin),
                            latencies.begin() + static_cast<ptrdiff_t>(end));
   std::sort(part.begin(), part.end());
-  return part.empty() ? 0 : measure::percentile(part, 0.99);
+  if (part.empty()) return std::nullopt;
+  return measure::percentile(part, 0.99);
 }
 
 }  // namespace
@@ -140,10 +141,16 @@ nlohmann::json to_json(const SimulationResult& result, const ServiceModel& model
                          {"pad_waste", result.pad_waste},
                          {"p50_s", result.p50_s},
                          {"p99_s", result.p99_s},
-                         {"warmup_p99_s", result.warmup_p99_s},
-                         {"steady_p99_s", result.steady_p99_s},
                          {"fallback_share", result.fallback_share},
                          {"miss_rate_per_500", result.miss_rate_per_500}};
+  const auto part = [&](const char* field, const std::optional<double>& p99_s, const char* why_not) {
+    json[field] = p99_s ? nlohmann::json(*p99_s) : nlohmann::json(nullptr);
+    if (!p99_s) json[std::string(field) + "_not_run"] = why_not;
+  };
+  part("warmup_p99_s", result.warmup_p99_s, "steady from the first request");
+  part("steady_p99_s", result.steady_p99_s,
+       result.requests < kSteadyWindow ? "fewer requests than one window of 500"
+                                       : "never steady: the last 500 requests have 5 misses or more");
   json["steady_at_s"] = result.steady_at_s ? nlohmann::json(*result.steady_at_s) : nlohmann::json("never");
   json["model"] = {{"base_s", model.base_s},
                    {"per_token_s", model.per_token_s},

@@ -49,7 +49,7 @@ struct SimulationResult {
   double compile_load = 0;  ///< ρ_c: total compile time / trace span
   double pad_waste = 0;     ///< 1 − Σ real / Σ padded
   double p50_s = 0, p99_s = 0;
-  double warmup_p99_s = 0, steady_p99_s = 0;  ///< before and after `steady_at_s`; 0 when there is no such part
+  std::optional<double> warmup_p99_s, steady_p99_s;  ///< before and after `steady_at_s`, where there are requests
   std::optional<double> steady_at_s;
   double fallback_share = 0;
   std::vector<double> miss_rate_per_500;
