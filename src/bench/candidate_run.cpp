@@ -192,18 +192,19 @@ class CandidateRun {
     if (!folder) return std::unexpected(folder.error());
     r.cache_dir = folder->path().string();
     auto outcome = context_.runner.run(r);
-    Cell cell = cell_like(base(), Stage::Check);
+    std::string death;
     const bool died = !outcome && outcome.error().code == DiagnosticCode::E3202;
     if (died && !r.references.empty()) {
       // The candidate's own doing, or that of a reference it shares the process with? Alone it answers for itself.
-      cell.detail["died_beside_references"] = outcome.error().message;
+      death = outcome.error().message;
       r.references.clear();
       outcome = context_.runner.run(r);
     }
     if (!outcome) return record(broken_cell(base(), Stage::Check, outcome.error()));
     outside_bytes_ = outcome->result.value("written_bytes", int64_t{0}) - folder->byte_count();
     learn_identity(outcome->result);
-    cell.detail.update(base().detail);
+    Cell cell = cell_like(base(), Stage::Check);
+    if (!death.empty()) cell.detail["died_beside_references"] = death;
     cell.detail["oracle"] = outcome->result.value("detail", json::object());
     const bool accepted = outcome->result.value("accepted", false);
     const bool independent = outcome->result.value("independent", true);
