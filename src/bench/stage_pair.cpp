@@ -1,5 +1,8 @@
 #include "bench/stage_pair.h"
 
+#include <chrono>
+#include <thread>
+
 #include "bench/stage_timing.h"
 #include "measure/latin_square.h"
 #include "measure/paired.h"
