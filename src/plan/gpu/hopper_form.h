@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "plan/gpu/lowering.h"
+#include "plan/gpu/op_views.h"
 #include "target/gpu_matrix.h"
 
 namespace tilewright::plan::gpu {
@@ -21,9 +22,6 @@ inline bool is_shared_tile(const ir::Value* v) {
   return v->type.is_buffer() && v->type.space == ir::MemorySpace::Shared;
 }
 inline bool is_global(const ir::Value* v) { return v->type.is_buffer() && v->type.space == ir::MemorySpace::Global; }
-inline bool is_fragment(const ir::Value* v) {
-  return v->type.is_buffer() && v->type.space == ir::MemorySpace::Fragment;
-}
 inline int64_t extent_of(const ir::Value* v, size_t d) { return v->type.shape[d].constant().value_or(0); }
 /// The instruction for operands of these types.
 std::optional<target::Wgmma> wgmma_of(DType a, DType b, DType c);

@@ -102,8 +102,7 @@ Affine IndexEmitter::compute(Index x) {
         break;
       }
       // q = trunc(x / y), one less when the remainder's sign differs from y's; division by 0 gives 0 (and remainder 0).
-      const Operand divisor =
-          y.is_constant ? y : b_.select(type_, b_.compare(Compare::Eq, type_, y, 0), 1, y);
+      const Operand divisor = y.is_constant ? y : b_.select(type_, b_.compare(Compare::Eq, type_, y, 0), 1, y);
       const Operand q = b_.div(type_, x0, divisor);
       const Operand r = b_.sub(type_, x0, b_.mul(type_, q, divisor));
       Operand wrong = b_.logical_and(b_.compare(Compare::Ne, type_, r, 0),
@@ -116,9 +115,7 @@ Affine IndexEmitter::compute(Index x) {
       if (!y.is_constant) out = b_.select(type_, b_.compare(Compare::Eq, type_, y, 0), 0, out);
       break;
     }
-    case IndexOp::Select:
-      out = b_.select(type_, condition(Index(n.a)), value(Index(n.b)), value(Index(n.c)));
-      break;
+    case IndexOp::Select: out = b_.select(type_, condition(Index(n.a)), value(Index(n.b)), value(Index(n.c))); break;
     default: {
       const Operand p = condition(x);
       out = p.is_constant ? p : b_.convert(type_, Scalar::Pred, p);

@@ -2,8 +2,8 @@
 // of their use.
 //
 // Iteration k waits for its own group, meets the others at a barrier (everyone's copies have landed; everyone has left
-// the stage used at k - 1), issues the copies of k + stages - 1 into that stage, and computes. One group is committed an
-// iteration, empty past the end, so that counting groups is counting iterations.
+// the stage used at k - 1), issues the copies of k + stages - 1 into that stage, and computes. One group is committed
+// an iteration, empty past the end, so that counting groups is counting iterations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,8 @@ bool names(const ir::Op& op, const ir::Value* tile) {
       return any({&a.src, &a.value, &a.index});
     }
     case OpKind::Scan: return any({&op.as<ir::ScanAttributes>().src, &op.as<ir::ScanAttributes>().dst});
-    case OpKind::AtomicTile: return any({&op.as<ir::AtomicTileAttributes>().src, &op.as<ir::AtomicTileAttributes>().dst});
+    case OpKind::AtomicTile:
+      return any({&op.as<ir::AtomicTileAttributes>().src, &op.as<ir::AtomicTileAttributes>().dst});
     case OpKind::Load:
     case OpKind::Store: return op.as<ir::AccessAttributes>().buffer == tile;
     case OpKind::Atomic: return op.as<ir::AtomicAttributes>().buffer == tile;
@@ -84,7 +85,8 @@ bool Lowering::can_run_ahead(const ir::Op& loop, const ir::Op& copy) const {
   const int piece = 16 / bytes(dst->type.dtype);
   const ir::Slice& last = a.src.slices.back();
   if (!last.keep || *dst->type.shape.back().constant() % piece != 0) return false;
-  if (tile_.tensors[static_cast<size_t>(tile_.tensor_position(src))].direction == ir::Direction::Workspace) return false;
+  if (tile_.tensors[static_cast<size_t>(tile_.tensor_position(src))].direction == ir::Direction::Workspace)
+    return false;
   const ir::LinearForm start = ir::linear_form(last.start);
   if (start.constant % piece != 0) return false;
   for (const auto& term : start.terms)

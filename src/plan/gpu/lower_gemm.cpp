@@ -272,8 +272,7 @@ void Lowering::gemm_mma_f64(const ir::GemmAttributes& a) {
     for (int i = 0; i < rows; i += 8)
       for (int j = 0; j < columns; j += 8) {
         std::vector<Reg> out;
-        for (int e = 0; e < 2; ++e)
-          out.push_back(c.registers[static_cast<size_t>(c.distribution.find({i, j + e}))]);
+        for (int e = 0; e < 2; ++e) out.push_back(c.registers[static_cast<size_t>(c.distribution.find({i, j + e}))]);
         b_.emit(Op::Mma, out, {left[static_cast<size_t>(i / 8)], right[static_cast<size_t>(j / 8)], out[0], out[1]},
                 {static_cast<int>(target::Mma::m8n8k4_f64)});
       }

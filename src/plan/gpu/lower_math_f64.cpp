@@ -51,8 +51,8 @@ class Math64 {
     const Operand tiny = less(x, c(0x1p-1022));
     const Operand y = pick(tiny, mul(x, c(0x1p54)), x);
     const Operand shifted = b_.sub(Scalar::S64, y, kSqrtHalf);
-    const Operand exponent = add(b_.convert(Scalar::F64, Scalar::S64, b_.shr(Scalar::S64, shifted, 52)),
-                                 pick(tiny, c(-54), c(0)));
+    const Operand exponent =
+        add(b_.convert(Scalar::F64, Scalar::S64, b_.shr(Scalar::S64, shifted, 52)), pick(tiny, c(-54), c(0)));
     const Operand m = b_.add(Scalar::S64, b_.bit_and(Scalar::B64, shifted, (int64_t{1} << 52) - 1), kSqrtHalf);
     const Operand f = sub(m, c(1));
     const Operand s = div(f, add(m, c(1))), z = mul(s, s);
@@ -141,9 +141,7 @@ class Math64 {
   Operand less(Operand a, Operand b) { return b_.compare(Compare::Lt, Scalar::F64, a, b); }
   Operand pick(Operand p, Operand yes, Operand no) { return b_.select(Scalar::F64, p, yes, no); }
   Operand keep_nan(Operand x, Operand y) { return pick(b_.compare(Compare::Ne, Scalar::F64, x, x), x, y); }
-  Operand clamped(Operand x, double limit) {
-    return b_.min(Scalar::F64, b_.max(Scalar::F64, x, c(-limit)), c(limit));
-  }
+  Operand clamped(Operand x, double limit) { return b_.min(Scalar::F64, b_.max(Scalar::F64, x, c(-limit)), c(limit)); }
   Operand with_sign_of(Operand magnitude, Operand x) {
     const int64_t sign = std::numeric_limits<int64_t>::min();
     return b_.bit_or(Scalar::B64, b_.bit_and(Scalar::B64, magnitude, ~sign), b_.bit_and(Scalar::B64, x, sign));

@@ -62,8 +62,8 @@ Operand Lowering::message_id(int id) {
 
 Operand Lowering::block_number() {
   const auto wide = [&](SpecialRegister r) { return b_.convert(Scalar::S64, Scalar::U32, b_.special(r)); };
-  const Operand rows = b_.mad(Scalar::S64, wide(SpecialRegister::BlockZ), wide(SpecialRegister::GridY),
-                              wide(SpecialRegister::BlockY));
+  const Operand rows =
+      b_.mad(Scalar::S64, wide(SpecialRegister::BlockZ), wide(SpecialRegister::GridY), wide(SpecialRegister::BlockY));
   return b_.mad(Scalar::S64, rows, wide(SpecialRegister::GridX), wide(SpecialRegister::BlockX));
 }
 
@@ -121,8 +121,7 @@ void Lowering::print(const ir::Op& o) {
             {report::kPrintedWords, static_cast<int>(Space::Global), static_cast<int>(AtomicKind::Add)})
         .type = Scalar::U32;
     b_.if_then(b_.compare(Compare::Le, Scalar::U32, first, report::kPrintCapacity - words), [&] {
-      const Operand at =
-          b_.mad(Scalar::S64, b_.convert(Scalar::S64, Scalar::U32, first), 8, base);
+      const Operand at = b_.mad(Scalar::S64, b_.convert(Scalar::S64, Scalar::U32, first), 8, base);
       const auto put = [&](Scalar type, int offset, Operand x) {
         b_.store(type, at, std::vector<Operand>{b_.in_register(x, type)}, {Space::Global, report::kPrints + offset});
       };
@@ -130,7 +129,8 @@ void Lowering::print(const ir::Op& o) {
         const DType dtype = o.operands[i]->type.dtype;
         const Operand x = operand(o.operands[i]);
         const DType wide = is_float(dtype) ? DType::F64 : DType::I64;
-        put(Scalar::B64, 8 * static_cast<int>(i + 1), is_float(dtype) ? cast(compute_type(dtype), wide, x) : cast(dtype, wide, x));
+        put(Scalar::B64, 8 * static_cast<int>(i + 1),
+            is_float(dtype) ? cast(compute_type(dtype), wide, x) : cast(dtype, wide, x));
       }
       put(Scalar::B32, 4, words - 1);
       put(Scalar::B32, 0, b_.add(Scalar::S32, message_id(o.as<ir::TextAttributes>().id), 1));

@@ -42,9 +42,9 @@ struct SharedTile {
   int offset = 0;     ///< bytes from the base
   int64_t pitch = 0;  ///< elements from row to row (linear form)
   bool has_panels = false;
-  int panel = 0;  ///< elements
+  int panel = 0;        ///< elements
   int stage_bytes = 0;  ///< of one stage when it has several
-  Operand base;   ///< address of the tile (stage included) when it lies in a ring
+  Operand base;         ///< address of the tile (stage included) when it lies in a ring
 };
 
 struct Fragment {
@@ -75,10 +75,19 @@ class Lowering {
  private:
   friend class HopperForm;
 
-  // ---- set-up (lowering.cpp)
+  // ---- set-up (lowering.cpp, portable.cpp)
   void declare_parameters();
   void begin_group(Operand thread, int threads, int barrier);
   void bind_arguments();
+  void find_global_uses();
+  void choose_matrix_warps();
+  std::optional<Distribution> portable_seed(const ir::Op& op, const ir::Value* v) const;
+  void bind_blocks();
+
+  // ---- layouts (assign_layouts.cpp) and room for them (allocate.cpp)
+  std::vector<const ir::Value*> fragments_in_order() const;
+  void find_register_fragments();
+  Distribution default_layout(const ir::Value* bare) const;
   void assign_layouts(const std::function<std::optional<Distribution>(const ir::Op&, const ir::Value*)>& seed);
   void allocate_shared();
   void allocate_fragments();
@@ -120,53 +129,113 @@ class Lowering {
   bool runs_ahead(const ir::Op& copy) const;  ///< issued by its loop
   Operand stage_address(const ir::Value* tile, Operand k);
 
-  // ---- hazards
+  // ---- hazards (hazards.cpp)
   void reads(const ir::Value* buffer);
   void writes(const ir::Value* buffer);
   void barrier();
   bool is_tracked(const ir::Value* buffer) const;
 
-  // ---- elements (lower_elements.cpp)
+  // ---- parallel (lower_parallel.cpp, uniform_truth.cpp, convert_layout.cpp)
   void parallel(const ir::Op& op);
+  void parallel_hazards(const ir::Op& op);
+  void parallel_over_fragments(const ir::Op& op, const Distribution& iteration);
+  void for_dynamic_elements(const ir::Op& op, const std::function<void(const Coordinates&)>& body);
+  void begin_iteration(const ir::Op& op, const Coordinates& at, std::vector<int> offsets, Operand guard);
+  const Distribution* iteration_layout(const ir::Op& op, bool& uses) const;
+  std::vector<std::pair<const ir::Value*, Fragment>> move_strangers(const ir::Op& op, const Distribution& iteration);
   void parallel_body(const ir::Op& op, const Distribution& iteration, bool assume_guards);
+  /// Moves a fragment to shared memory and back.
+  Fragment to_shared(const ir::Value* v, const Location& location);
+  void from_shared(const ir::Value* v, Fragment fragment);
+  /// A block-uniform predicate under which every index condition of the body holds for all iterations.
+  std::optional<Operand> uniform_truth(const ir::Op& parallel);
+
+  // ---- operations on elements (lower_elements.cpp)
   void element_region(const ir::Region& region);
   void element_op(const ir::Op& op);
+  void shared_element_op(const ir::Op& op);
+  uint64_t uses_of(const ir::Op& op) const;
   void scalar_op(const ir::Op& op);
+  Operand index_value(const ir::Op& op);
+  Operand binary_op(const ir::Op& op);
+  Operand select_op(const ir::Op& op);
+  Operand cast_op(const ir::Op& op);
+  void access_op(const ir::Op& op);
+  void register_access(const ir::Op& op, const Fragment& fragment);
+  void atomic_op(const ir::Op& op);
+  void allocate_private(const ir::Value* v);
+  Coordinates affine_coordinates(const std::vector<ir::Index>& indices);
+  Operand acting();
+
+  // ---- scalars (lower_scalar.cpp, lower_math_*.cpp)
   Operand operand(const ir::Value* v);
   void define(const ir::Value* v, Operand x) { values_[v] = x; }
   Operand constant(DType dtype, const ir::ConstantAttributes& a);
   Operand unary(ir::UnaryOp op, DType dtype, DType result, Operand x);
-  Operand unary_f64(ir::UnaryOp op, Operand x);  // lower_math_f64.cpp
+  Operand unary_integer(ir::UnaryOp op, DType dtype, Operand x);
+  Operand unary_float(ir::UnaryOp op, DType dtype, Operand x);
+  Operand unary_f32(ir::UnaryOp op, Operand x);
+  Operand unary_f64(ir::UnaryOp op, Operand x);
+  Operand power_f32(Operand x, Operand y);
   Operand power_f64(Operand x, Operand y);
   Operand binary(ir::BinaryOp op, DType dtype, Operand x, Operand y);
+  Operand binary_bool(ir::BinaryOp op, Operand x, Operand y);
+  enum class Floored { Quotient, Remainder };
+  Operand floored(DType dtype, Operand x, Operand y, Floored which);
+  Operand divided(ir::BinaryOp op, DType dtype, Operand x, Operand y);
+  Operand lesser_or_greater(ir::BinaryOp op, DType dtype, Operand x, Operand y);
+  Operand shifted(ir::BinaryOp op, DType dtype, Operand x, Operand y);
   Operand compare(ir::CompareOp op, DType dtype, Operand x, Operand y);
   Operand cast(DType from, DType to, Operand x);
   Operand rounded(DType dtype, Operand x);     ///< to a storage float and back
   Operand normalised(DType dtype, Operand x);  ///< narrow integers wrapped to their width
   Operand identity_select(Operand predicate, DType dtype, Operand yes, Operand no);
-  /// Moves a fragment to shared memory and back.
-  Fragment to_shared(const ir::Value* v, const Location& location);
-  void from_shared(const ir::Value* v, Fragment fragment);
-  std::optional<Operand> uniform_truth(const ir::Op& parallel);
 
-  // ---- memory (lower_memory.cpp)
+  // ---- data on the move (lower_copy.cpp, copy_vectors.cpp)
   void fill(const ir::Op& op);
   void copy(const ir::Op& op);
+  void copy_registers(const ir::CopyAttributes& a, const Fragment& from, const Fragment& to);
+  void copy_converting(const ir::Op& op);
+  void copy_in_vectors(const ir::Op& op, Operand oob, int length);
   void copy_elements(const ir::Op& op, Operand oob);
+  /// Between the registers of a fragment and a tensor, `length` elements at a time.
+  struct VectorCopy {
+    const ir::View* view = nullptr;
+    const Fragment* fragment = nullptr;
+    const ir::Value* tile = nullptr;
+    bool is_load = false;
+    Operand oob = 0;
+    int length = 1;
+    bool keep_packed = false;
+  };
+  void copy_vectors(const VectorCopy& c);
+  void load_vector(const VectorCopy& c, int r, Operand address, const Builder::Access& access, Operand exists);
+  void store_vector(const VectorCopy& c, int r, Operand address, const Builder::Access& access);
+  std::vector<Operand> packed_words(DType dtype, const std::vector<Operand>& elements);
+  Builder::Access vector_access(const ir::View& view, bool is_load, int immediate, Operand exists) const;
+  int run_length(const ir::View& view, const Distribution& d) const;
+  int vector_length(const ir::Op& copy) const;
   Operand copied_value(const ir::CopyAttributes& a, Operand x);
   void atomic_tile(const ir::Op& op);
+
+  // ---- elements in memory and registers (lower_access.cpp, lower_representation.cpp, lower_addresses.cpp)
   Operand load(const ir::Value* buffer, const Coordinates& at, Operand oob, Operand guard);
   void store(const ir::Value* buffer, const Coordinates& at, Operand x, Operand guard);
   Operand private_position(const ir::Value* buffer, const Coordinates& at);
   Operand load_private(const ir::Value* buffer, const Coordinates& at, Operand oob);
   void store_private(const ir::Value* buffer, const Coordinates& at, Operand x);
   Operand atomic(const ir::Value* buffer, ir::AtomicKind kind, const Coordinates& at, Operand x, Operand guard);
+  void atomic_extreme(ir::AtomicKind kind, DType dtype, Operand address, Operand x, Space space);
+  Operand from_register(const ir::Value* buffer, Reg reg);
+  Operand to_register(const ir::Value* buffer, Operand x);
+  Operand stride(int tensor, size_t dim);
   Operand global_address(int tensor, const Coordinates& at, int& immediate);
   Operand shared_address(const SharedTile& tile, const ir::Type& type, const Coordinates& at, int& immediate);
   Operand inside(const ir::Value* buffer, const Coordinates& at);
   Operand inside_dimension(const ir::Value* buffer, const Affine& at, size_t dim);
   Operand from_memory(DType dtype, Reg raw);
   Operand to_memory(DType dtype, Operand x);
+  Operand narrowed_float(DType dtype, Operand x);
   Coordinates view_coordinates(const ir::View& view, const Coordinates& kept);
   Operand extent(const ir::Value* buffer, int dim);
   Operand coordinate(const Affine& a);
@@ -175,14 +244,25 @@ class Lowering {
                     const std::function<void(const Coordinates&, int, Operand)>& body);
   std::vector<int64_t> static_extents(const ir::View& view, const Location& location);
   bool is_whole(const ir::View& view) const;
-  int run_length(const ir::View& view, const Distribution& d) const;
-  void copy_vectors(const ir::View& view, const Fragment& f, const ir::Value* tile, bool is_load, Operand oob, int v,
-                    bool keep_packed = false);
-  Operand combine(ir::ReduceKind kind, DType dtype, Operand a, Operand b);
-  Operand reduce_input(ir::ReduceKind kind, DType dtype, Operand x);
-  Operand identity(ir::ReduceKind kind, DType dtype);
 
-  // ---- reductions (lower_reduce.cpp)
+  // ---- reductions (lower_reduce.cpp, lower_scan.cpp)
+  Operand combine(ir::ReduceKind kind, DType dtype, Operand a, Operand b);
+  Operand identity(ir::ReduceKind kind, DType dtype);
+  static DType accumulator_type(const ir::ReduceAttributes& a);
+  Operand reduce_input(const ir::ReduceAttributes& a, Operand x);
+  Operand reduce_output(const ir::ReduceAttributes& a, Operand total, Operand old);
+  Operand element_or_identity(ir::ReduceKind kind, DType dtype, Operand exists, Operand x);
+  std::vector<Operand> reduce_thread(const ir::ReduceAttributes& a, const Distribution& d, const Distribution& out);
+  bool reduce_lanes(const ir::ReduceAttributes& a, const Distribution& d, std::vector<Operand>& totals);
+  struct Partners {
+    Operand first = 0;
+    std::vector<int> offsets;
+  };
+  Partners partners_of(const Distribution& d, int dim);
+  void reduce_warps(const ir::ReduceAttributes& a, const Distribution& d, std::vector<Operand>& totals,
+                    const Location& location);
+  void reduce_to_memory(const ir::ReduceAttributes& a, const Distribution& out, const std::vector<Operand>& totals);
+  Operand reduce_line(const ir::Op& op, const Coordinates& at, Operand guard);
   void reduce(const ir::Op& op);
   void reduce_registers(const ir::ReduceAttributes& a, const Fragment& src, const Location& location);
   void reduce_arg(const ir::Op& op);

@@ -98,8 +98,7 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
   if (!options.wide_indices) add_extent_guards(out.recipe);
   if (reports_something(tile))
     for (size_t i = 0; i < tile.texts.size(); ++i)
-      out.recipe.messages.push_back(
-          {static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
+      out.recipe.messages.push_back({static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
   for (const ir::Op* grid : tile.body->ops) {
     if (grid->kind != ir::OpKind::Grid) {
       return fail_at(DiagnosticCode::E2101, grid->location,

@@ -5,7 +5,8 @@
 //
 // Parameters of a generated kernel, in this order: one pointer per tensor and then per workspace (0 when an optional
 // tensor is absent), when the recipe has messages the address of the report buffer and the first message's id
-// (runtime/report_layout.h), one 64-bit integer per slot of the recipe, one tensor map per entry of the launch's `tensor_maps`.
+// (runtime/report_layout.h), one 64-bit integer per slot of the recipe, one tensor map per entry of the launch's
+// `tensor_maps`.
 #pragma once
 
 #include <string>

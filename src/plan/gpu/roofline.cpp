@@ -52,12 +52,13 @@ std::vector<Fact> roofline_facts(const ir::Kernel& tile, const target::Gpu& gpu)
     if (loop.bytes == 0) continue;
     const double intensity = loop.flops / loop.bytes;
     const bool computes = intensity >= balance;
-    out.push_back({"roofline",
-                   fmt::format("{:.0f} flop a byte loaded, the balance is {:.0f} (16-bit products): bound by {}, at most "
-                               "{:.0f} TFLOP/s before reuse in L2",
-                               intensity, balance, computes ? "the matrix units" : "memory",
-                               computes ? gpu.tensor_tflops : intensity * gpu.bandwidth_gbs / 1e3),
-                   loop.product->location});
+    out.push_back(
+        {"roofline",
+         fmt::format("{:.0f} flop a byte loaded, the balance is {:.0f} (16-bit products): bound by {}, at most "
+                     "{:.0f} TFLOP/s before reuse in L2",
+                     intensity, balance, computes ? "the matrix units" : "memory",
+                     computes ? gpu.tensor_tflops : intensity * gpu.bandwidth_gbs / 1e3),
+         loop.product->location});
   }
   return out;
 }

@@ -1,0 +1,158 @@
+// `parallel`: one thread computes the iterations whose elements it holds.
+#include <algorithm>
+
+#include "plan/gpu/lowering.h"
+#include "plan/gpu/op_views.h"
+
+namespace tilewright::plan::gpu {
+
+using ir::OpKind;
+
+void Lowering::begin_iteration(const ir::Op& o, const Coordinates& at, std::vector<int> offsets, Operand guard) {
+  const auto& variables = o.regions[0]->arguments;
+  iteration_offsets_ = std::move(offsets);
+  for (size_t d = 0; d < variables.size(); ++d) {
+    index_.bind(variables[d], at[d]);
+    values_.erase(variables[d]);
+    element_uses_[variables[d]] = uint64_t{1} << d;
+  }
+  iteration_guard_ = guard;
+}
+
+void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, bool assume_guards) {
+  index_.push();
+  assume_guards_ = assume_guards;
+  stored_here_.clear();
+  for_each_store(*o.regions[0], [&](const ir::Value* v) { stored_here_.insert(v); });
+  std::vector<Operand> base;
+  for (int d = 0; d < iteration.rank(); ++d) base.push_back(thread_coordinate(iteration, d));
+  const Operand owner = owns(iteration);
+  for (size_t r = 0; r < iteration.registers.size(); ++r) {
+    Coordinates at;
+    for (size_t d = 0; d < base.size(); ++d) at.push_back({base[d], iteration.registers[r][d]});
+    begin_iteration(o, at, iteration.registers[r], b_.logical_and(owner, valid(iteration, static_cast<int>(r))));
+    element_region(*o.regions[0]);
+  }
+  assume_guards_ = false;
+  index_.pop();
+}
+
+// Hazards of a `parallel`, once for the whole operation. A write after this operation's own read of the same buffer is
+// not one: iterations are independent.
+void Lowering::parallel_hazards(const ir::Op& o) {
+  const ir::Region& body = *o.regions[0];
+  for_each_access(body, [&](const ir::Op& access, const ir::Value* buffer, const auto&) {
+    if (access.kind == OpKind::Load) reads(buffer);
+  });
+  for_each_store(body, [&](const ir::Value* buffer) {
+    if (is_tracked(buffer) && pending_writes_.contains(buffer)) barrier();
+  });
+  for_each_store(body, [&](const ir::Value* buffer) {
+    if (!is_tracked(buffer)) return;
+    if (pending_reads_.contains(buffer)) barrier();
+    pending_writes_.insert(buffer);
+  });
+}
+
+/// The layout of a fragment that is indexed by every variable of `o`; null when none is. `uses` says whether `o`
+/// touches fragments at all.
+const Distribution* Lowering::iteration_layout(const ir::Op& o, bool& uses) const {
+  const auto rank = static_cast<int>(o.as<ir::ParallelAttributes>().extents.size());
+  const Distribution* out = nullptr;
+  for_each_access(*o.regions[0], [&](const ir::Op&, const ir::Value* v, const auto&) {
+    const auto f = fragments_.find(v);
+    if (f == fragments_.end()) return;
+    uses = true;
+    if (f->second.distribution.rank() == rank) out = &f->second.distribution;
+  });
+  return out;
+}
+
+/// Fragments whose layout is not this iteration's, seen through their variables, are read and written in shared memory
+/// meanwhile.
+std::vector<std::pair<const ir::Value*, Fragment>> Lowering::move_strangers(const ir::Op& o,
+                                                                            const Distribution& iteration) {
+  std::vector<std::pair<const ir::Value*, Fragment>> moved;
+  const auto& variables = o.regions[0]->arguments;
+  for_each_access(*o.regions[0], [&](const ir::Op&, const ir::Value* v, const std::vector<ir::Index>& indices) {
+    const auto f = fragments_.find(v);
+    if (f == fragments_.end()) return;
+    Distribution seen = iteration;
+    for (int d = iteration.rank() - 1; d >= 0; --d) {
+      const auto names_it = [&](const ir::Index& x) { return x.symbol() == variables[static_cast<size_t>(d)]; };
+      if (!std::ranges::any_of(indices, names_it)) seen = slice(seen, d);
+    }
+    if (!(seen == f->second.distribution)) moved.emplace_back(v, to_shared(v, o.location));
+  });
+  if (!moved.empty()) barrier();
+  return moved;
+}
+
+void Lowering::parallel_over_fragments(const ir::Op& o, const Distribution& iteration) {
+  auto moved = move_strangers(o, iteration);
+  const auto truth = iteration.registers.size() >= 16 ? uniform_truth(o) : std::nullopt;
+  const ir::Value* factors = moved.empty() ? row_factors(o) : nullptr;
+  const bool skips_masks = options_.plant.is("gpu_elements", 2);  // plant 2: masks skipped
+  if (factors)
+    b_.if_then(any_is_not_one(factors), [&] { parallel_body(o, iteration, false); });
+  else if (truth)
+    b_.if_then(
+        *truth, [&] { parallel_body(o, iteration, true); }, [&] { parallel_body(o, iteration, skips_masks); });
+  else
+    parallel_body(o, iteration, false);
+  if (!moved.empty()) barrier();
+  for (auto& [v, fragment] : moved) from_shared(v, std::move(fragment));
+}
+
+/// Iterations whose number is known only at run time, one after another over the threads.
+void Lowering::for_dynamic_elements(const ir::Op& o, const std::function<void(const Coordinates&)>& body) {
+  Operand total = 1;
+  std::vector<Operand> sizes;
+  for (const ir::Index& n : o.as<ir::ParallelAttributes>().extents) {
+    sizes.push_back(index_.value(n));
+    total = b_.mul(index_.type(), total, b_.max(index_.type(), sizes.back(), 0));
+  }
+  const Scalar unsigned_type = options_.wide_indices ? Scalar::U64 : Scalar::U32;
+  const auto one = [&](Reg i) {
+    index_.push();
+    Coordinates at(sizes.size());
+    Operand e = i;
+    for (size_t d = sizes.size(); d-- > 0;) {
+      at[d] = {d == 0 ? e : b_.rem(unsigned_type, e, sizes[d]), 0};
+      if (d > 0) e = b_.div(unsigned_type, e, sizes[d]);
+    }
+    body(at);
+    index_.pop();
+  };
+  b_.for_range(index_.widened(thread_, Scalar::U32), total, threads_, one, index_.type());
+}
+
+void Lowering::parallel(const ir::Op& o) {
+  if (const auto step = scale_step(o)) return defer_scale(o, *step);
+  std::vector<int64_t> shape;
+  for (const ir::Index& n : o.as<ir::ParallelAttributes>().extents) shape.push_back(n.constant().value_or(-1));
+  const bool is_static = std::find(shape.begin(), shape.end(), -1) == shape.end();
+  parallel_hazards(o);
+  const ir::Op* outer = parallel_;
+  parallel_ = &o;
+  bool uses_fragments = false;
+  const Distribution* identity = iteration_layout(o, uses_fragments);
+  const auto body = [&](const Coordinates& at) {
+    begin_iteration(o, at, std::vector<int>(shape.size()), 1);
+    element_region(*o.regions[0]);
+  };
+  if (uses_fragments)
+    parallel_over_fragments(o, identity ? Distribution(*identity) : row_major(shape, threads_, 4));
+  else if (is_static)
+    for_elements(shape, nullptr, [&](const Coordinates& at, int, Operand) { body(at); });
+  else
+    for_dynamic_elements(o, body);
+  parallel_ = outer;
+  for_each_store(*o.regions[0], [&](const ir::Value* v) {
+    factors_.erase(v);
+    packed_.erase(v);
+  });
+  if (!outer) end_if_failed(o);
+}
+
+}  // namespace tilewright::plan::gpu

@@ -1,0 +1,96 @@
+// The portable form of a grid: every thread of the block does its part of everything.
+#include <algorithm>
+
+#include "plan/gpu/lowering.h"
+#include "plan/gpu/op_views.h"
+
+namespace tilewright::plan::gpu {
+
+using ir::OpKind;
+using ir::thread::Op;
+using ir::thread::SpecialRegister;
+
+void Lowering::find_global_uses() {
+  for (const ir::Op* op : ops_) {
+    const Views views = views_of(*op);
+    for (const ir::View* v : views.reads) read_globals_.insert(v->buffer);
+    for (const ir::View* v : views.writes) written_globals_.insert(v->buffer);
+    if (op->kind == OpKind::Load) read_globals_.insert(op->as<ir::AccessAttributes>().buffer);
+    if (op->kind == OpKind::Atomic) read_globals_.insert(op->as<ir::AtomicAttributes>().buffer);
+    if (const ir::Value* buffer = stored_buffer(*op)) written_globals_.insert(buffer);
+  }
+}
+
+// Warps of mma.sync: all along m when a fragment feeds a product (its rows must stay in one warp), else spread over
+// both.
+void Lowering::choose_matrix_warps() {
+  int64_t rows = 1 << 20, columns = 1 << 20;
+  bool chained = false;
+  for (const ir::Op* op : ops_) {
+    if (op->kind != OpKind::Gemm) continue;
+    const auto& a = op->as<ir::GemmAttributes>();
+    rows = std::min(rows, a.c.buffer->type.shape[0].constant().value_or(16));
+    columns = std::min(columns, a.c.buffer->type.rank() > 1 ? a.c.buffer->type.shape[1].constant().value_or(8) : 8);
+    chained |= is_fragment(a.a.buffer);
+  }
+  const int warps = threads_ / 32;
+  warps_m_ = 1;
+  while (warps_m_ * 2 <= warps && rows % (16 * warps_m_ * 2) == 0 && (chained || warps_m_ * warps_m_ * 2 <= warps * 2))
+    warps_m_ *= 2;
+  if (chained && rows % (16 * warps) == 0) warps_m_ = warps;
+  warps_n_ = warps / warps_m_;
+  if (warps % warps_m_ || columns % (8 * warps_n_) || (chained && warps_n_ != 1)) warps_m_ = warps_n_ = 0;
+}
+
+std::optional<Distribution> Lowering::portable_seed(const ir::Op& op, const ir::Value* v) const {
+  if (op.kind != OpKind::Gemm) return std::nullopt;
+  const auto& a = op.as<ir::GemmAttributes>();
+  const auto shape = constant_shape(v->type);
+  if (v == a.c.buffer) return uses_mma(a) ? matrix_accumulator(a) : row_major(shape, threads_, 4);
+  if (v == a.a.buffer && uses_mma(a)) return mma_accumulator(shape[0], shape[1], warps_m_, warps_n_);
+  return std::nullopt;
+}
+
+void Lowering::bind_blocks() {
+  constexpr SpecialRegister blocks[] = {SpecialRegister::BlockX, SpecialRegister::BlockY, SpecialRegister::BlockZ};
+  const auto& arguments = block_region().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Operand v = b_.special(blocks[i]);
+    index_.bind(arguments[i], {v, 0});
+    define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, v));
+  }
+}
+
+ir::thread::Program Lowering::portable(runtime::Launch& launch) {
+  const auto& g = grid_.as<ir::GridAttributes>();
+  const int threads = std::clamp((g.threads + 31) / 32 * 32, 32, 1024);
+  b_.program().threads = threads;
+  declare_parameters();
+  find_global_uses();
+  begin_group(b_.special(SpecialRegister::ThreadX), threads, 0);
+  shared_base_ = Reg{};
+  bind_arguments();
+  choose_matrix_warps();
+  assign_layouts([&](const ir::Op& op, const ir::Value* v) { return portable_seed(op, v); });
+  find_async_rings();
+  allocate_shared();
+  prepare_reports();
+  shared_base_ = b_.reg(Width::W32);
+  ir::thread::Inst& base = b_.emit(Op::Special, {shared_base_}, {}, {static_cast<int>(SpecialRegister::SharedBase)});
+  base.type = Scalar::U32;
+  clear_failed_flag();
+  describe_layouts();
+  allocate_fragments();
+  bind_blocks();
+  region(block_region());
+  if (shared_bytes_ == 0) shared_bytes_ = 16;
+  b_.program().shared_bytes = shared_bytes_;
+  launch.symbol = b_.program().name;
+  launch.target = runtime::LaunchTarget::Cuda;
+  for (const ir::Index& extent : g.extents) launch.grid.push_back(arguments_.expression(arguments_.map(extent)));
+  launch.threads = runtime::constant(threads);
+  launch.shared_bytes = runtime::constant(shared_bytes_);
+  return b_.finish();
+}
+
+}  // namespace tilewright::plan::gpu
