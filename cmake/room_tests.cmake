@@ -53,6 +53,10 @@ target_link_libraries(transform_test PRIVATE tw_lang)
 tw_room_test(kernels LINKS tw_kernels tw_interp)
 # The language fuzzer's target, replayed over its kept corpus.
 target_sources(lang_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/language_fuzz.cpp)
+# So is the files fuzzer's.
+if(TARGET tools_test)
+  target_sources(tools_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/files_fuzz.cpp)
+endif()
 if(TARGET tilewright AND TILEWRIGHT_COMPILER)
   add_test(NAME examples COMMAND ${PROJECT_SOURCE_DIR}/scripts/check_examples.sh $<TARGET_FILE:tilewright>)
 endif()

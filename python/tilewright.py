@@ -14,6 +14,7 @@ tree and by the system's loader. Calls release the GIL; a kernel may be called f
 
 import ctypes
 import json
+import operator
 import os
 import sys
 import threading
@@ -79,7 +80,7 @@ class _Arguments(ctypes.Structure):
 
 class _TensorInfo(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                ("access", ctypes.c_int32), ("is_optional", ctypes.c_int32)]
+                ("access", ctypes.c_int32), ("is_absent", ctypes.c_int32)]
 
 
 class _ScalarInfo(ctypes.Structure):
@@ -295,8 +296,8 @@ def _allocate(like, shape, dtype):
 class _Plan:
     def __init__(self, library, artefact):
         self.library = library
-        self.handle = library.make(library.dll.tw_plan_load, library.device, artefact, len(artefact))
         self.workspaces = []  # free ones; list operations are atomic
+        self.handle = library.make(library.dll.tw_plan_load, library.device, artefact, len(artefact))
 
     def __del__(self):
         dll = self.library.dll
@@ -339,7 +340,7 @@ class _Plan:
             self.library.check(dll.tw_plan_tensor_info(self.handle, i, ctypes.byref(tensor)))
             out["tensors"].append({"name": tensor.name.decode(), "dtype": _DTYPES[tensor.dtype][0],
                                    "rank": tensor.rank, "access": ["in", "out", "inout"][tensor.access],
-                                   "optional": bool(tensor.is_optional)})
+                                   "optional": bool(tensor.is_absent)})
         for i in range(dll.tw_plan_scalar_count(self.handle)):
             self.library.check(dll.tw_plan_scalar_info(self.handle, i, ctypes.byref(scalar)))
             out["scalars"].append({"name": scalar.name.decode(), "dtype": _DTYPES[scalar.dtype][0]})
@@ -414,7 +415,11 @@ class Kernel:
     def _view(self, tensor, given):
         name = tensor["name"]
         if name in given:
-            return _View(self._library, name, given[name])
+            view = _View(self._library, name, given[name])
+            if given[name] is not None and view.tensor.rank != tensor["rank"]:
+                raise ArgumentError("E1404", "wrong_rank",
+                                    f"{name}: expected {tensor['rank']} axes, got {view.tensor.rank}")
+            return view
         if tensor["access"] == "out":  # to be allocated: its extents are not known yet
             view = _View(self._library, name, None)
             view.tensor.flags, view.tensor.rank = 0, tensor["rank"]
@@ -434,10 +439,14 @@ class Kernel:
             if scalar["name"] not in scalars:
                 continue
             given = scalars[scalar["name"]]
-            if isinstance(given, int):
-                value.kind, value.value.integer = 1, given
-            else:
+            try:
+                value.kind, whole = 1, operator.index(given)  # NumPy's integers too
+            except TypeError:
                 value.kind, value.value.floating = 2, float(given)
+                continue
+            if not -2**63 <= whole < 2**63:
+                raise ArgumentError("E1415", "wrong_scalar", f"{scalar['name']}: {whole} does not fit in 64 bits")
+            value.value.integer = whole
         call = _Arguments(tensors, len(views), values, len(self._scalars))
         call.keep = (views, tensors, values)
         return call
@@ -459,6 +468,9 @@ class Kernel:
         for plan in list(plans):
             dll = self._library.dll
             status = dll.tw_plan_workspace_bytes(plan.handle, ctypes.byref(call), ctypes.byref(needed))
+            if self._path is None:  # the one plan there is: it says what it expects
+                self._library.check(status)
+                return plan
             if not status and self._dtypes_agree(plan, call):
                 return plan
             dll.tw_status_free(status)
@@ -485,8 +497,8 @@ class Kernel:
             if not status:
                 return
             code = dll.tw_status_code(status)
-            # Another dtype, extent or class may be another plan's; the rest is final.
-            is_final = not (dll.tw_status_is_wrong_class(status) or code in (1403, 1405, 1410))
+            # Another set of tensors, dtype, extent or class may be another plan's; the rest is final.
+            is_final = not (dll.tw_status_is_wrong_class(status) or code in (1402, 1403, 1405, 1410))
             if is_final or self._path is None:
                 self._library.check(status)
             dll.tw_status_free(status)

@@ -28,7 +28,7 @@ std::string describe_arguments(const Recipe& recipe) {
     for (const runtime::Axis& axis : tensor.axes)
       axes += (axes.empty() ? "" : ", ") + (axis.text.empty() ? "?" : axis.text);
     out += fmt::format(" *   {}: {}[{}], {}{}\n", tensor.name, runtime::name(tensor.dtype), axes,
-                       kAccess[static_cast<int>(tensor.access)], tensor.is_optional ? ", optional" : "");
+                       kAccess[static_cast<int>(tensor.access)], tensor.is_absent ? ", absent: compiled without it" : "");
   }
   for (const runtime::ScalarArgument& scalar : recipe.scalars) {
     out += fmt::format(" *   {}: {} by value\n", scalar.name, runtime::name(scalar.dtype));

@@ -112,7 +112,7 @@ Parameters Elaborator::resolve_parameters() {
     row.erase(param.name);
     out.values.emplace_back(param.name, value);
     const StaticValue known = std::visit([](const auto& v) -> StaticValue { return v; }, value);
-    bind(param.name, {.operand = Operand::of(known), .location = param.location});
+    bind(param.name, {.operand = Operand::of(known), .location = param.location, .is_parameter = true});
   }
   if (!row.empty()) {
     fail(E1014, row.begin()->second->location,

@@ -56,6 +56,7 @@ class Elaborator {
     Operand operand;
     Location location;
     bool is_dimension = false;
+    bool is_parameter = false;
     bool is_absent = false;  ///< an optional tensor the caller does not pass
     bool is_let = false;
   };

@@ -95,7 +95,10 @@ Operand Elaborator::apply_function(const Function& function, const Expr& call) {
     case FunctionKind::Math: return math(function.op, rvalue(*slots[0]), place);
     case FunctionKind::CeilDiv: {
       const Operand a = rvalue(*slots[0]), b = rvalue(*slots[1]);
-      return Operand::of_index(ir::ceildiv(to_index(a, slots[0]->location), to_index(b, slots[1]->location)));
+      const ir::Index divisor = to_index(b, slots[1]->location);
+      if (divisor.is_constant(0) && !names_empty_dimension(*slots[1]))
+        fail(E1041, slots[1]->location, "ceildiv by 0", "the block size is 1 or more");
+      return Operand::of_index(ir::ceildiv(to_index(a, slots[0]->location), divisor));
     }
     case FunctionKind::Select: {
       const Operand condition = rvalue(*slots[0]);

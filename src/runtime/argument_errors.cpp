@@ -40,6 +40,16 @@ Failure missing(const TensorArgument& tensor) {
   return invalid(FailureCode::null_argument, tensor.name + ": is missing");
 }
 
+Failure compiled_without(const TensorArgument& tensor) {
+  return other_class(FailureCode::wrong_class, tensor.name + ": was given, but this plan was compiled without it");
+}
+
+Failure unknown_dimension(const TensorArgument& tensor, size_t axis) {
+  return invalid(FailureCode::null_argument, axis_text(tensor, axis) +
+                                                 " is not known from the inputs: give the extents of " + tensor.name +
+                                                 " (from Python: pass the array with out=)");
+}
+
 Failure identity(const TensorArgument& tensor, const tw_tensor& got, tw_device_kind device) {
   if (got.dtype != tensor.dtype) {
     return invalid(FailureCode::wrong_dtype,

@@ -10,6 +10,8 @@ namespace tilewright::runtime::argument_errors {
 [[gnu::cold]] Failure scalar_count(const Recipe& recipe, size_t got);
 [[gnu::cold]] Failure null_array(const Recipe& recipe);
 [[gnu::cold]] Failure missing(const TensorArgument& tensor);
+[[gnu::cold]] Failure compiled_without(const TensorArgument& tensor);
+[[gnu::cold]] Failure unknown_dimension(const TensorArgument& tensor, size_t axis);
 /// dtype, rank, device or a read-only output: whichever `got` has wrong.
 [[gnu::cold]] Failure identity(const TensorArgument& tensor, const tw_tensor& got, tw_device_kind device);
 [[gnu::cold]] Failure rank(const TensorArgument& tensor, const tw_tensor& got);

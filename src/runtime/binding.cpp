@@ -49,13 +49,15 @@ class Binder {
       const TensorArgument& expected = recipe_.tensors[i];
       const tw_tensor& tensor = arguments_.tensors[i];
       if (is_absent(tensor) || (is_written(expected) && !tensor.extents)) {
+        if (is_absent(tensor) && !expected.is_absent) return refuse(errors::missing(expected));
         clear(shapes_[i]);
         continue;
       }
+      if (expected.is_absent) return refuse(errors::compiled_without(expected));
       if (tensor.rank != static_cast<int32_t>(expected.axes.size())) return refuse(errors::rank(expected, tensor));
       if (!read_shape(expected, tensor, shapes_[i])) return false;
     }
-    return fill_slots() && check_requirements();
+    return check_dimensions_known() && fill_slots() && check_requirements();
   }
 
   Status result(bool bound) { return bound ? Status() : std::unexpected(std::move(failure_)); }
@@ -76,6 +78,7 @@ class Binder {
   bool read_shape(const TensorArgument& expected, const tw_tensor& tensor, Shape& shape);
   bool read_range(const TensorArgument& expected, const tw_tensor& tensor, const Shape& shape, Binding::Range& range);
   bool check_strides(const TensorArgument& expected, const Shape& shape);
+  bool check_dimensions_known();
   bool fill_slots();
   bool read_scalar(size_t index, int64_t& bits);
   bool check_axes();
@@ -105,12 +108,13 @@ bool Binder::read_tensor(size_t index, tw_device_kind device) {
   const TensorArgument& expected = recipe_.tensors[index];
   const tw_tensor& tensor = arguments_.tensors[index];
   if (is_absent(tensor)) {
-    if (!expected.is_optional) return refuse(errors::missing(expected));
+    if (!expected.is_absent) return refuse(errors::missing(expected));
     binding_.pointers[index] = nullptr;
     binding_.ranges[index] = {0, 0};
     clear(shapes_[index]);
     return true;
   }
+  if (expected.is_absent) return refuse(errors::compiled_without(expected));
   const bool is_protected = is_written(expected) && (tensor.flags & TW_TENSOR_READ_ONLY);
   if (tensor.dtype != expected.dtype || tensor.rank != static_cast<int32_t>(expected.axes.size()) ||
       tensor.device != device || is_protected) {
@@ -190,6 +194,15 @@ bool Binder::check_strides(const TensorArgument& expected, const Shape& shape) {
   return true;
 }
 
+/// A dimension that only an output has needs that output's extents.
+bool Binder::check_dimensions_known() {
+  for (const Slot& slot : recipe_.slots) {
+    if (slot.kind == SlotKind::Dim && !arguments_.tensors[slot.argument].extents)
+      return refuse(errors::unknown_dimension(recipe_.tensors[slot.argument], slot.axis));
+  }
+  return true;
+}
+
 bool Binder::fill_slots() {
   int64_t* next = binding_.slots;
   for (const Slot& slot : recipe_.slots) {
@@ -234,7 +247,7 @@ bool Binder::check_axes() {
   const auto slots = binding_.slot_span(recipe_);
   for (size_t i = 0; i < tensor_count_; ++i) {
     const TensorArgument& expected = recipe_.tensors[i];
-    if (expected.is_optional && is_absent(arguments_.tensors[i])) continue;
+    if (expected.is_absent && is_absent(arguments_.tensors[i])) continue;
     const int64_t* got = shapes_[i].extents;
     for (const Axis& axis : expected.axes) {
       const int64_t wanted = axis.binds >= 0 ? *got : evaluate(axis.extent, slots);

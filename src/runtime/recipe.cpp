@@ -33,7 +33,7 @@ Status check_axis(const Recipe& recipe, size_t tensor, size_t index) {
     if (!axis.extent.is_given()) return bad(part + " neither binds a slot nor states its extent");
     return check_expression(axis.extent, recipe.slots.size(), part);
   }
-  if (recipe.tensors[tensor].is_optional) return bad(part + ": an optional tensor cannot bind a dimension");
+  if (recipe.tensors[tensor].is_absent) return bad(part + ": an optional tensor cannot bind a dimension");
   if (static_cast<size_t>(axis.binds) >= recipe.slots.size()) return bad(part + " binds a slot that does not exist");
   const Slot& slot = recipe.slots[static_cast<size_t>(axis.binds)];
   if (slot.kind != SlotKind::Dim || slot.argument != tensor || slot.axis != index) {

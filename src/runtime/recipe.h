@@ -41,7 +41,7 @@ struct TensorArgument {
   std::string name;
   tw_dtype dtype = TW_F32;
   Access access = Access::In;
-  bool is_optional = false;
+  bool is_absent = false;  ///< an optional tensor that the code was compiled without
   std::vector<Axis> axes;  ///< at most TW_MAX_RANK
   Facts facts;
   std::vector<uint32_t> may_alias;  ///< indices of tensors it may overlap with

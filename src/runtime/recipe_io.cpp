@@ -16,7 +16,7 @@ void visit(Stream& s, Facts& facts) {
 }
 template <typename Stream>
 void visit(Stream& s, TensorArgument& tensor) {
-  s(tensor.name, tensor.dtype, tensor.access, tensor.is_optional, tensor.axes, tensor.facts, tensor.may_alias);
+  s(tensor.name, tensor.dtype, tensor.access, tensor.is_absent, tensor.axes, tensor.facts, tensor.may_alias);
 }
 template <typename Stream>
 void visit(Stream& s, ScalarArgument& scalar) {

@@ -1,5 +1,5 @@
 // A libFuzzer target over the two texts people write: `.tile` sources and printed IR. Whatever is accepted must verify,
-// print, and read back as itself. scripts/fuzz_language.sh builds and runs it; lang_test replays the kept corpus.
+// print, and read back as itself. scripts/fuzz_readers.sh builds and runs it; lang_test replays the kept corpus.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // A libFuzzer target over everything that reads records from files others may have damaged: launch recipes, artefacts,
 // ELF objects, cache entries. The first byte chooses the reader. What is accepted must be safe to use: recipes are
-// evaluated and bound, objects are loaded (their code is not run). scripts/fuzz_records.sh builds and runs it.
+// evaluated and bound, objects are loaded (their code is not run). scripts/fuzz_readers.sh builds and runs it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -62,6 +62,8 @@ class AheadOfTime(unittest.TestCase):
             self.add(a, a, out=c, size=3)
         with self.assertRaisesRegex(tilewright.ArgumentError, "add: b is missing"):
             self.add(a)
+        with self.assertRaisesRegex(tilewright.ArgumentError, "scale: 18446744073709551616 does not fit in 64 bits"):
+            self.add(a, a, out=c, scale=2**64)
         with self.assertRaisesRegex(tilewright.Error, "assertion failed"):
             self.add(RawArray([-12345.0]), RawArray([0.0]), out=RawArray([0.0]))
 
@@ -98,6 +100,11 @@ class AheadOfTime(unittest.TestCase):
         with self.assertRaisesRegex(tilewright.ArgumentError, "a: expected f32, got f64"):
             self.add(a.astype(float), b, out=c)
         self.assertEqual(self.add(a[:0], b[:0]).shape, (0,))
+        with self.assertRaisesRegex(tilewright.ArgumentError, "b: expected 1 axes, got 2"):
+            self.add(a, b.reshape(2, 3))
+        numpy.testing.assert_array_equal(self.add(a, b, scale=numpy.int64(2)), a + 2)
+        with self.assertRaisesRegex(tilewright.ArgumentError, "a: expected f32, got f64"):
+            self.add(a.astype(float), b)
 
     @unittest.skipUnless(HAVE_TORCH, "PyTorch is not installed")
     def test_torch_without_copies(self):
@@ -129,6 +136,18 @@ class JustInTime(unittest.TestCase):
             b = random.integers(-3, 4, (k, n)).astype(numpy.float32)
             c = kernels.matmul_relu(a, b, T="f32")
             numpy.testing.assert_array_equal(c, numpy.maximum(a @ b, 0))
+
+    @unittest.skipUnless(HAVE_NUMPY, "NumPy is not installed")
+    def test_optional_tensors(self):
+        import numpy
+        kernel = tilewright.load(os.path.join(os.environ["TW_KERNELS"], "matmul.tile")).matmul_epilogue
+        a, b = numpy.ones((4, 5), dtype=numpy.float32), numpy.ones((5, 6), dtype=numpy.float32)
+        bias, residual = numpy.arange(6, dtype=numpy.float32), numpy.full((4, 6), 100, dtype=numpy.float32)
+        for _ in range(2):
+            numpy.testing.assert_array_equal(kernel(a, b), a @ b)
+            numpy.testing.assert_array_equal(kernel(a, b, bias), a @ b + bias)
+            numpy.testing.assert_array_equal(kernel(a, b, None, residual), a @ b + residual)
+            numpy.testing.assert_array_equal(kernel(a, b, bias=bias, residual=residual), a @ b + bias + residual)
 
     def test_errors_carry_the_caret(self):
         with self.assertRaises(tilewright.Error):

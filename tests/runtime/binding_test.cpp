@@ -56,6 +56,18 @@ TEST(Binding, FillsSlotsInOrder) {
   EXPECT_EQ(call.binding.ranges[0].high - call.binding.ranges[0].low, kM * kK * sizeof(float));
 }
 
+TEST(Binding, ADimensionOfAnOutputAloneNeedsItsExtents) {
+  Call call;
+  ASSERT_EQ(call.recipe.slots[2].kind, SlotKind::Dim);
+  call.recipe.slots[2].argument = 2;  // N, from C instead of B
+  for (size_t i = 0; i < 2; ++i) call.tensors[i].extents = call.extents[i].data();
+  const Status status = bind_shapes(call.recipe, call.arguments(), call.binding);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(
+      status.error().message,
+      "C: axis 1 (N) is not known from the inputs: give the extents of C (from Python: pass the array with out=)");
+}
+
 TEST(Binding, MissingStridesMeanRowMajor) {
   Call call;
   call.strides = {{}, {}, {}};
@@ -112,6 +124,11 @@ TEST(Binding, EachErrorNamesTheArgument) {
     Call call;
     call.tensors[0].flags = TW_TENSOR_ABSENT;
     expect_failure(call, FailureCode::null_argument, "A: is missing");
+  }
+  {
+    Call call;
+    call.recipe.tensors[0].is_absent = true;
+    expect_failure(call, FailureCode::wrong_class, "A: was given, but this plan was compiled without it", true);
   }
   {
     Call call;

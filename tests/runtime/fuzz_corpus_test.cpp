@@ -30,7 +30,7 @@ TEST(FuzzCorpus, EveryInputIsHandled) {
   EXPECT_GT(inputs, 0);
 }
 
-// Writes the seeds that scripts/fuzz_records.sh starts from.
+// Writes the seeds that scripts/fuzz_readers.sh starts from.
 TEST(FuzzCorpus, SeedsAreReadWhole) {
   const char* const folder = std::getenv("TW_FUZZ_SEEDS");
   const std::pair<const char*, std::string> seeds[] = {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cache/kernel_cache.h"
 #include "driver/compile.h"
@@ -65,9 +66,15 @@ class CallShape {
       if (!argument.is_tensor || argument.kind == lang::ArgumentKind::Workspace) continue;
       if (position == arguments.tensor_count) break;
       const tw_tensor& tensor = arguments.tensors[position++];
-      if (!(tensor.flags & TW_TENSOR_ABSENT)) pairs_.emplace_back(&argument, &tensor);
+      if (!(tensor.flags & TW_TENSOR_ABSENT))
+        pairs_.emplace_back(&argument, &tensor);
+      else if (argument.optional)
+        absent_.insert(argument.name);
     }
   }
+
+  /// Optional tensors that the call leaves out.
+  const std::set<std::string>& absent() const { return absent_; }
 
   int dtype_mismatches() const {
     return static_cast<int>(std::ranges::count_if(pairs_, [](const auto& pair) {
@@ -100,6 +107,7 @@ class CallShape {
 
  private:
   std::vector<std::pair<const lang::ArgumentInfo*, const tw_tensor*>> pairs_;
+  std::set<std::string> absent_;
 };
 
 class Compiler final : public CompilerDoor {
@@ -201,7 +209,9 @@ std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerR
     }
     const auto info = lang::describe(*source, asked.kernel, {});
     if (!info) return refuse(info.error(), source->render(info.error()));
-    CallShape(*info, *request.arguments).bind(*info, asked.dims);
+    const CallShape shape(*info, *request.arguments);
+    shape.bind(*info, asked.dims);
+    asked.absent = shape.absent();
   }
   const auto program = driver::load_program(*source, asked);
   if (!program) return refuse(program.error().diagnostic, program.error().rendered);

@@ -129,7 +129,7 @@ void Arguments::add_tensors() {
     argument.access = t.direction == ir::Direction::In    ? runtime::Access::In
                       : t.direction == ir::Direction::Out ? runtime::Access::Out
                                                           : runtime::Access::InOut;
-    argument.is_optional = t.optional;
+    argument.is_absent = t.optional;
     argument.facts.alignment = static_cast<uint32_t>(bytes(type.dtype));
     argument.facts.pitch_alignment = 1;
     for (uint32_t axis = 0; axis < type.shape.size(); ++axis) {

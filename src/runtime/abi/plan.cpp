@@ -88,7 +88,7 @@ tw_status* tw_plan_tensor_info(const tw_plan* plan, size_t index, tw_tensor_info
   if (index >= tw_plan_tensor_count(plan)) return no_such("tensor", index);
   const TensorArgument& tensor = plan->plan.recipe().tensors[index];
   *info = {tensor.name.c_str(), tensor.dtype, static_cast<int32_t>(tensor.axes.size()),
-           static_cast<int32_t>(tensor.access), tensor.is_optional};
+           static_cast<int32_t>(tensor.access), tensor.is_absent};
   return nullptr;
 }
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "driver/compile.h"
@@ -35,40 +37,62 @@ Status write_file(const std::string& path, const std::string& content) {
   return fail(DiagnosticCode::E3400, fmt::format("cannot write {}", path), "check that the folder exists and has room");
 }
 
-Result<ExitCode> emit(const EmitOptions& options) {
-  static const std::vector<std::string> kStages = {"tile",   "planned", "vector", "llvm",  "asm",
-                                                   "object", "layout",  "thread", "ptx",   "cubin",  "all"};
-  if (std::find(kStages.begin(), kStages.end(), options.stage) == kStages.end()) {
-    return fail(DiagnosticCode::E1804, fmt::format("unknown stage '{}'", options.stage),
-                fmt::format("stages: {}", fmt::join(kStages, ", ")));
+/// Every target has its own stages; a name of the other target's is refused with the list of this one's.
+Status check_stage(const EmitOptions& options) {
+  static const std::vector<std::string> kCpuStages = {"tile", "planned", "vector", "llvm", "asm", "object", "all"};
+  static const std::vector<std::string> kCudaStages = {"tile", "layout", "thread", "ptx", "cubin", "all"};
+  const bool is_cuda = options.kernel.is_cuda();
+  const auto& stages = is_cuda ? kCudaStages : kCpuStages;
+  if (std::ranges::count(stages, options.stage)) return {};
+  const bool is_known = std::ranges::count(is_cuda ? kCpuStages : kCudaStages, options.stage);
+  return fail(
+      DiagnosticCode::E1804,
+      is_known ? fmt::format("stage '{}' is not one of target {}", options.stage, options.kernel.target)
+               : fmt::format("unknown stage '{}'", options.stage),
+      fmt::format(
+          "stages of {}: {}{}", options.kernel.target, fmt::join(stages, ", "),
+          is_known ? fmt::format("; {} needs --target {}", options.stage, is_cuda ? "cpu" : "cuda:sm_90a") : ""));
+}
+
+Result<driver::Compilation> compile(const EmitOptions& options, const driver::Program& program) {
+  if (options.kernel.is_cuda()) {
+    const auto gpu = options.kernel.gpu();
+    if (!gpu) return std::unexpected(gpu.error());
+    return driver::compile_cuda(program.kernel, {.gpu = *gpu, .want_stages = true});
   }
+  const auto cpu = options.kernel.cpu();
+  if (!cpu) return std::unexpected(cpu.error());
+  return driver::compile(program.kernel, {.cpu = *cpu, .want_stages = true});
+}
+
+Result<ExitCode> emit(const EmitOptions& options) {
+  if (Status stage = check_stage(options); !stage) return std::unexpected(stage.error());
   auto request = options.kernel.request();
   if (!request) return std::unexpected(request.error());
-  const bool is_cuda = options.kernel.is_cuda();
-  const auto gpu = options.kernel.gpu();
-  if (is_cuda && !gpu)
-    return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", options.kernel.target),
-                "architectures are cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, cuda:sm_90a");
-  auto cpu = is_cuda ? Result<tilewright::target::Cpu>(tilewright::target::host_cpu()) : options.kernel.cpu();
-  if (!cpu) return std::unexpected(cpu.error());
   auto program = driver::load_program(*request);
   if (!program) {
     fmt::print(stderr, "{}", program.error().rendered);
     return exit_code(program.error().diagnostic);
   }
-  auto compiled = is_cuda ? driver::compile_cuda(program->kernel, {.gpu = *gpu, .want_stages = true})
-                          : driver::compile(program->kernel, {.cpu = *cpu, .want_stages = true});
+  auto compiled = compile(options, *program);
   if (!compiled) {
     fmt::print(stderr, "{}", program->source.render(compiled.error()));
     return exit_code(compiled.error());
+  }
+  std::error_code error;
+  if (!options.out.empty()) std::filesystem::create_directories(options.out, error);
+  if (options.stage == "cubin" && compiled->artefact.kind != runtime::CodeKind::Cubin) {
+    for (const auto& fact : compiled->facts)
+      if (fact.what == "machine code")
+        return fail(DiagnosticCode::E1804, "there is no cubin to show: machine code is made " + fact.why,
+                    "emit --stage ptx shows what the driver assembles");
   }
   for (const driver::Stage& stage : compiled->stages) {
     const bool is_drawing = stage.name.ends_with(".svg");  // to files only
     const bool is_wanted = stage.name == options.stage || (is_drawing && options.stage == "layout");
     if ((options.stage != "all" && !is_wanted) || (is_drawing && options.out.empty())) continue;
     if (!options.out.empty()) {
-      const std::string path =
-          fmt::format("{}/{}.{}{}", options.out, program->info.name, stage.name,
+      const std::string path = fmt::format("{}/{}.{}{}", options.out, program->info.name, stage.name,
                                            is_drawing ? "" : extension(stage.name));
       if (Status written = write_file(path, stage.content); !written) return std::unexpected(written.error());
       fmt::print("{}\n", path);
@@ -87,9 +111,10 @@ Result<ExitCode> emit(const EmitOptions& options) {
 Run add_emit(CLI::App& app, Session&) {
   auto options = std::make_shared<EmitOptions>();
   options->kernel.add_to(app);
-  app.add_option("--stage", options->stage,
-                 "CPU: tile, planned, vector, llvm, asm, object; CUDA: tile, layout (drawings with --out), thread, ptx, "
-                 "cubin; or all")
+  app.add_option(
+         "--stage", options->stage,
+         "CPU: tile, planned, vector, llvm, asm, object; CUDA: tile, layout (drawings with --out), thread, ptx, "
+         "cubin; or all")
       ->capture_default_str();
   app.add_option("--out", options->out, "Write each stage to a file in this folder instead of the screen");
   app.footer(

@@ -162,7 +162,8 @@ Result<ExitCode> run_fuzz(const FuzzOptions& options) {
       fuzz::run_campaign(**subject, campaign, [&](const CampaignReport& r) { show_progress(r, options); });
   if (::isatty(STDERR_FILENO) && report.seconds > 2) fmt::print(stderr, "\r{:60}\r", "");
   // Tables run last, in this process: its threads must not exist when children are made.
-  const bool want_tables = !options.no_tables && options.target == "cpu" && options.device.empty() && (plant.is_empty() || report.failures.empty());
+  const bool want_tables = !options.no_tables && options.target == "cpu" && options.device.empty() &&
+                           (plant.is_empty() || report.failures.empty());
   const auto tables = want_tables ? fuzz::run_tables(**subject, plant) : std::vector<fuzz::TableResult>();
   if (options.as_json) {
     fmt::print("{}\n", to_json(report, tables, options).dump(2));
@@ -190,11 +191,13 @@ Run add_fuzz(CLI::App& app, Session&) {
   app.add_option("--subject", options->subject, "what is tested: native code, or the plan on the interpreter")
       ->check(CLI::IsMember({"native", "plan"}))
       ->capture_default_str();
-  app.add_option("--target", options->target,
-                 "cpu, or a GPU architecture (cuda:sm_90a): its thread programs run on the interpreter, no device needed")
+  app.add_option(
+         "--target", options->target,
+         "cpu, or a GPU architecture (cuda:sm_90a): its thread programs run on the interpreter, no device needed")
       ->capture_default_str();
   app.add_option("--device", options->device, "A device of this machine runs the kernels, 50 to a process: cuda:0")
-      ->check(CLI::Validator([](const std::string& s) { return s.starts_with("cuda:") ? "" : "write cuda:0"; }, "cuda:N"));
+      ->check(
+          CLI::Validator([](const std::string& s) { return s.starts_with("cuda:") ? "" : "write cuda:0"; }, "cuda:N"));
   app.add_option("--keep", options->keep, "folder for shrunk failures")->type_name("DIR");
   app.add_option("--replay", options->replay, "run one kept failure again")->type_name("FILE");
   app.add_option("--shrink", options->shrink, "How many attempts to make a failing case smaller; 0: none")

@@ -4,12 +4,15 @@
 
 #include <charconv>
 
+#include "driver/cuda_call.h"
+
 namespace tilewright::tools {
 
 void KernelOptions::add_to(CLI::App& app) {
   app.add_option("FILE", file, "A .tile file")->required();
   app.add_option("--kernel", kernel, "Which kernel of the file (needed when it has several)");
-  app.add_option("--dim", dims, "Sizes: M=1000,N=777 (else from --in files, else the kernel's example)");
+  app.add_option("--dim", dims,
+                 "Sizes: M=1000,N=777 (else those of the arrays a command is given, else the kernel's example)");
   app.add_option("--param", params, "Parameters: block_M=64,T=f16");
   app.add_option("--target", target,
                  "cpu, or a level: cpu:x86-64-v3, cpu:x86-64-v4; cuda (this machine's GPU), or an "
@@ -68,8 +71,27 @@ Result<driver::KernelRequest> KernelOptions::request() const {
   return out;
 }
 
-std::optional<tilewright::target::Gpu> KernelOptions::gpu() const {
-  return target.starts_with("cuda:") ? tilewright::target::parse_gpu(target.substr(5)) : std::nullopt;
+std::optional<int> KernelOptions::device_number() const {
+  if (target == "cuda") return 0;
+  const bool is_number = target.size() == 6 && target.starts_with("cuda:") && target[5] >= '0' && target[5] <= '9';
+  return is_number ? std::optional(target[5] - '0') : std::nullopt;
+}
+
+Result<tilewright::target::Gpu> KernelOptions::gpu() const {
+  if (const auto number = device_number()) {
+    const auto device = cuda::Device::open(*number);
+    if (device) return driver::gpu_facts(*device);
+    Diagnostic diagnostic = device.error();
+    diagnostic.help += fmt::format("{}code for a GPU that is not here is made by naming it: --target cuda:sm_90a",
+                                   diagnostic.help.empty() ? "" : "; ");
+    return std::unexpected(std::move(diagnostic));
+  }
+  if (target.starts_with("cuda:")) {
+    if (const auto named = tilewright::target::parse_gpu(target.substr(5))) return *named;
+  }
+  return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
+              "targets are cuda and cuda:0 (a device of this machine), cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, "
+              "cuda:sm_90a");
 }
 
 Result<tilewright::target::Cpu> KernelOptions::cpu() const {

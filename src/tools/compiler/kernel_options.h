@@ -25,8 +25,11 @@ struct KernelOptions {
   Result<driver::KernelRequest> request() const;
   Result<tilewright::target::Cpu> cpu() const;
   bool is_cuda() const { return target == "cuda" || target.starts_with("cuda:"); }
-  /// The GPU of `cuda:sm_90a`; plain `cuda` and `cuda:0` name a device and give nothing here.
-  std::optional<tilewright::target::Gpu> gpu() const;
+  /// The architecture of `cuda:sm_90a`; of `cuda` and `cuda:N` the device of this machine, which is opened to be asked.
+  /// E2502 for another word; E3051 and the like when there is no such device.
+  Result<tilewright::target::Gpu> gpu() const;
+  /// N of `cuda:N`, 0 of `cuda`; nothing for a named architecture.
+  std::optional<int> device_number() const;
 };
 
 /// "A=a.npy" and comma-separated lists of such; E1804 names the piece that is not NAME=VALUE.

@@ -246,22 +246,17 @@ Result<driver::Compilation> run_on_cpu(const RunOptions& options, const driver::
 
 Result<driver::Compilation> run_on_cuda(const RunOptions& options, const driver::Program& program,
                                         driver::Arrays& arrays, double& ms) {
-  const std::string& target = options.kernel.target;
-  const bool names_device = target.size() == 6 && target.starts_with("cuda:") && std::isdigit(target[5]);
-  if (target != "cuda" && !names_device && !options.kernel.gpu()) {
-    return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
-                "targets are cuda, cuda:0 (a device of this machine), cuda:sm_80, cuda:sm_90a");
-  }
-  auto device = cuda::Device::open(names_device ? target[5] - '0' : 0);
+  const std::optional<int> number = options.kernel.device_number();
+  const auto named = number ? std::nullopt : std::optional(options.kernel.gpu());
+  if (named && !*named) return std::unexpected(named->error());
+  auto device = cuda::Device::open(number.value_or(0));
   if (!device) return std::unexpected(device.error());
-  auto gpu = driver::gpu_facts(*device);
+  const auto gpu = named ? *named : driver::gpu_facts(*device);
   if (!gpu) return std::unexpected(gpu.error());
-  if (const auto named = options.kernel.gpu()) *gpu = *named;
-  auto compilation =
-      driver::compile_cuda(program.kernel, {.gpu = *gpu,
-                                            .plan = {.wide_indices = driver::is_large_class(arrays),
-                                                     .aligned = driver::is_aligned_class(arrays)},
-                                            .for_device = true});
+  auto compilation = driver::compile_cuda(program.kernel, {.gpu = *gpu,
+                                                           .plan = {.wide_indices = driver::is_large_class(arrays),
+                                                                    .aligned = driver::is_aligned_class(arrays)},
+                                                           .for_device = true});
   if (!compilation) return compilation;
   auto loaded = driver::CudaKernel::load(*device, compilation->artefact);
   if (!loaded) return std::unexpected(loaded.error());

@@ -96,6 +96,38 @@ TEST_F(Library, CompilesForTheArgumentsAndRemembers) {
   EXPECT_TRUE(compile_and_run());  // now from disk
 }
 
+constexpr const char* kBias = R"(
+kernel add_bias(A: f32[N], optional bias: f32[N]) -> (C: f32[N])
+{
+  grid (b: ceildiv(N, 64)) threads(32) {
+    for i in parallel(64) {
+      if present(bias) { C[b*64 + i] = A[b*64 + i] + bias[b*64 + i] } else { C[b*64 + i] = A[b*64 + i] }
+    }
+  }
+}
+)";
+
+// What a call leaves out is a fact of the plan: one compiled without never ignores what another call brings.
+TEST_F(Library, AnAbsentTensorIsAFactOfThePlan) {
+  const int64_t extents[] = {3};
+  float a[] = {1, 2, 3}, bias[] = {10, 20, 30}, c[3] = {};
+  tw_tensor tensors[] = {{a, extents, nullptr, TW_F32, 1, 0, TW_CPU},
+                         {nullptr, nullptr, nullptr, TW_F32, 0, TW_TENSOR_ABSENT, TW_CPU},
+                         {c, extents, nullptr, TW_F32, 1, 0, TW_CPU}};
+  const tw_arguments arguments = {tensors, 3, nullptr, 0};
+  tw_compiled* compiled = nullptr;
+  ASSERT_EQ(take(compile(kBias, &arguments, &compiled)), "ok: ");
+  tw_plan* plan = nullptr;
+  ASSERT_EQ(take(tw_plan_load(device_, tw_compiled_data(compiled), tw_compiled_size(compiled), &plan)), "ok: ");
+  tw_compiled_free(compiled);
+  EXPECT_EQ(take(tw_execute(plan, &arguments, nullptr, 0, nullptr)), "ok: ");
+  EXPECT_EQ(std::vector<float>(c, c + 3), (std::vector<float>{1, 2, 3}));
+  tensors[1] = {bias, extents, nullptr, TW_F32, 1, 0, TW_CPU};
+  EXPECT_EQ(take(tw_execute(plan, &arguments, nullptr, 0, nullptr)),
+            "E1414: bias: was given, but this plan was compiled without it");
+  tw_plan_free(plan);
+}
+
 TEST_F(Library, ErrorsCarryTheCaret) {
   tw_compiled* compiled = nullptr;
   const std::string text = take(
