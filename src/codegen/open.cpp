@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/loaded_file.h"
 #include "codegen/backend.h"
 
 namespace tilewright::codegen {
@@ -16,12 +17,8 @@ constexpr const char* kModule = "libtilewright-jit.so";
 /// Paths beside the binary this code is in. Never relative to the current folder: what lies there is not ours.
 std::vector<std::string> places() {
   std::vector<std::string> out;
-  Dl_info self{};
-  const bool is_known = dladdr(reinterpret_cast<const void*>(&open_backend), &self) != 0 && self.dli_fname;
-  // For the main program the name is argv[0], which need not be a path.
-  const bool is_path = is_known && std::string_view(self.dli_fname).starts_with('/');
   std::error_code error;
-  const auto binary = std::filesystem::canonical(is_path ? self.dli_fname : "/proc/self/exe", error);
+  const auto binary = std::filesystem::canonical(loaded_file(reinterpret_cast<const void*>(&places)), error);
   if (!error) {
     for (const char* relative : {".", "../lib", "../lib/tilewright"}) {
       out.push_back((binary.parent_path() / relative / kModule).lexically_normal());

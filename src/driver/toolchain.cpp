@@ -1,6 +1,5 @@
 #include "driver/toolchain.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/loaded_file.h"
 #include "codegen/backend.h"
 #include "runtime/artefact.h"
 
@@ -45,15 +45,6 @@ std::string identity_of(const std::string& path) {
   return fmt::format("{}@{}", size, std::filesystem::last_write_time(path, error).time_since_epoch().count());
 }
 
-std::string own_path() {
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&toolchain_identity), &self) == 0 || !self.dli_fname)
-    return "/proc/self/exe";
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(self.dli_fname, error);
-  return error ? "/proc/self/exe" : path.string();
-}
-
 }  // namespace
 
 std::string build_id(const std::string& path) {
@@ -79,7 +70,8 @@ std::string build_id(const std::string& path) {
 
 const std::string& toolchain_identity() {
   static const std::string identity = fmt::format("artefact {} program {} module {}", runtime::kArtefactVersion,
-                                                  identity_of(own_path()), identity_of(codegen::backend_path()));
+                                                  identity_of(loaded_file(reinterpret_cast<const void*>(&identity_of))),
+                                                  identity_of(codegen::backend_path()));
   return identity;
 }
 

@@ -57,7 +57,7 @@ class Binder {
       if (tensor.rank != static_cast<int32_t>(expected.axes.size())) return refuse(errors::rank(expected, tensor));
       if (!read_shape(expected, tensor, shapes_[i])) return false;
     }
-    return check_dimensions_known() && fill_slots() && check_requirements();
+    return check_dimensions_known() && fill_slots() && check_axes() && check_requirements();
   }
 
   Status result(bool bound) { return bound ? Status() : std::unexpected(std::move(failure_)); }
@@ -247,7 +247,7 @@ bool Binder::check_axes() {
   const auto slots = binding_.slot_span(recipe_);
   for (size_t i = 0; i < tensor_count_; ++i) {
     const TensorArgument& expected = recipe_.tensors[i];
-    if (expected.is_absent && is_absent(arguments_.tensors[i])) continue;
+    if (expected.is_absent || !arguments_.tensors[i].extents) continue;  // to be inferred: an output of bind_shapes
     const int64_t* got = shapes_[i].extents;
     for (const Axis& axis : expected.axes) {
       const int64_t wanted = axis.binds >= 0 ? *got : evaluate(axis.extent, slots);

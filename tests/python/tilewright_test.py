@@ -149,6 +149,14 @@ class JustInTime(unittest.TestCase):
             numpy.testing.assert_array_equal(kernel(a, b, None, residual), a @ b + residual)
             numpy.testing.assert_array_equal(kernel(a, b, bias=bias, residual=residual), a @ b + bias + residual)
 
+    @unittest.skipUnless(HAVE_NUMPY, "NumPy is not installed")
+    def test_a_plan_for_each_constant_dimension(self):
+        import numpy
+        softmax = tilewright.load(os.path.join(os.environ["TW_KERNELS"], "softmax.tile")).softmax
+        for columns in (7, 3, 7, 8):
+            rows = softmax(numpy.ones((5, columns), dtype=numpy.float32))
+            numpy.testing.assert_allclose(rows, numpy.full((5, columns), 1 / columns), rtol=1e-6)
+
     def test_errors_carry_the_caret(self):
         with self.assertRaises(tilewright.Error):
             tilewright.load("/nowhere/kernel.tile")

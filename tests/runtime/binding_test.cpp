@@ -68,6 +68,16 @@ TEST(Binding, ADimensionOfAnOutputAloneNeedsItsExtents) {
       "C: axis 1 (N) is not known from the inputs: give the extents of C (from Python: pass the array with out=)");
 }
 
+TEST(Binding, ShapesAloneAreComparedWithThePlans) {
+  Call call;
+  for (size_t i = 0; i < 2; ++i) call.tensors[i].extents = call.extents[i].data();
+  EXPECT_TRUE(bind_shapes(call.recipe, call.arguments(), call.binding).has_value());
+  call.extents[1][0] = kK + 1;
+  const Status status = bind_shapes(call.recipe, call.arguments(), call.binding);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().message, "B: axis 0 (K) has extent 8, expected 7, the extent of axis 1 of A");
+}
+
 TEST(Binding, MissingStridesMeanRowMajor) {
   Call call;
   call.strides = {{}, {}, {}};

@@ -165,6 +165,18 @@ TEST_F(Library, ASecondLlvmInTheProcessDoesNotDisturb) {
   dispose(again);
 }
 
+// The compiler's module lies beside the library, whatever name the library was opened by.
+TEST_F(Library, FindsItsCompilerWhenNamedRelatively) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "needs python3";
+  const std::filesystem::path library = TW_LIBRARY;
+  const std::string command = "cd " + library.parent_path().string() + " && TILEWRIGHT_CACHE_DIR=" + cache_ +
+                              " TILEWRIGHT_LIBRARY=./" + library.filename().string() +
+                              " PYTHONPATH=" TW_SOURCE_DIR
+                              "/python python3 -c 'import tilewright; tilewright.load(\"" TW_SOURCE_DIR
+                              "/kernels/matmul_relu.tile\")' 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+}
+
 TEST_F(Library, PythonCompilesAndCalls) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "needs python3";
   const std::string command = "TILEWRIGHT_CACHE_DIR=" + cache_ +
