@@ -27,8 +27,9 @@ std::string describe_arguments(const Recipe& recipe) {
     std::string axes;
     for (const runtime::Axis& axis : tensor.axes)
       axes += (axes.empty() ? "" : ", ") + (axis.text.empty() ? "?" : axis.text);
-    out += fmt::format(" *   {}: {}[{}], {}{}\n", tensor.name, runtime::name(tensor.dtype), axes,
-                       kAccess[static_cast<int>(tensor.access)], tensor.is_absent ? ", absent: compiled without it" : "");
+    out +=
+        fmt::format(" *   {}: {}[{}], {}{}\n", tensor.name, runtime::name(tensor.dtype), axes,
+                    kAccess[static_cast<int>(tensor.access)], tensor.is_absent ? ", absent: compiled without it" : "");
   }
   for (const runtime::ScalarArgument& scalar : recipe.scalars) {
     out += fmt::format(" *   {}: {} by value\n", scalar.name, runtime::name(scalar.dtype));
@@ -112,8 +113,9 @@ std::string kernel_header(const Recipe& recipe, const std::string& source) {
   const std::string kernel = c_name(recipe.kernel);
   std::string entries;
   for (const runtime::Launch& launch : recipe.launches) entries += (entries.empty() ? "" : ", ") + launch.symbol;
-  std::string out = fmt::format("/* {}, built from {} for {}: {}\n{} */\n", kernel, comment_safe(source), recipe.target,
-                                comment_safe(recipe.description), describe_arguments(recipe));
+  std::string out = fmt::format("/* {}, built from {} for {}{}\n{} */\n", kernel, comment_safe(source), recipe.target,
+                                recipe.description.empty() ? "" : ": " + comment_safe(recipe.description),
+                                describe_arguments(recipe));
   out += fmt::format("#ifndef TW_KERNEL_{0}_H_\n#define TW_KERNEL_{0}_H_\n\n#include <tilewright/tilewright.h>\n\n",
                      kernel);
   out += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n" + entry_declarations(recipe);

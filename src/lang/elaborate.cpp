@@ -122,7 +122,8 @@ void Elaborator::need_level(Level level, const Location& location, std::string_v
                                                  "inside a grid and outside `parallel`", "inside `parallel`"};
   static constexpr std::string_view kHere[] = {"outside every grid", "inside a grid", "inside `parallel`"};
   fail(E1050, location,
-       fmt::format("{} {}; this is {}", what, kWanted[static_cast<int>(level)], kHere[static_cast<int>(level_)]));
+       fmt::format("{} {}; this is {}", what, kWanted[static_cast<int>(level)], kHere[static_cast<int>(level_)]),
+       level_ == Level::Kernel ? "put it into a grid: grid (b: ceildiv(M, block_M)) { … }" : "");
 }
 
 int Elaborator::add_text(const std::string& text, const Location& location) {

@@ -149,8 +149,13 @@ ir::Value* Elaborator::constant(const StaticValue& v, DType dtype, const Locatio
     fail(E1041, location, fmt::format("{} does not fit in {}", *integer, name(dtype)),
          fmt::format("write cast({}, {}) to wrap it", *integer, name(dtype)));
   }
-  fail(E1020, location, fmt::format("{} cannot become {}", describe(Operand::of(v)), name(dtype)),
-       dtype == DType::Bool ? "write true, false or a comparison" : fmt::format("write cast(x, {})", name(dtype)));
+  std::string help =
+      dtype == DType::Bool ? "write true, false or a comparison" : fmt::format("write cast(x, {})", name(dtype));
+  if (real && is_int(dtype)) {
+    help = fmt::format("compute in floats and cast the result, cast(f32(x) * {0}, {1}); cast({0}, {1}) alone is {2}",
+                       *real, name(dtype), std::trunc(*real));
+  }
+  fail(E1020, location, fmt::format("{} cannot become {}", describe(Operand::of(v)), name(dtype)), std::move(help));
 }
 
 /// Implicit conversions: compile-time numbers adapt; floats widen; integers widen inside one signedness.

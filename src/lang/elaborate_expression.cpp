@@ -199,8 +199,8 @@ Operand Elaborator::eval_subscript(const Expr& expr) {
   return Operand::of(std::move(out));
 }
 
-/// A tile or region shaped by a dimension of size 0 has extent 1, outside the tensor (docs/semantics.md §2). A parameter
-/// is not a size: one that is 0 is a mistake.
+/// A tile or region shaped by a dimension of size 0 has extent 1, outside the tensor (docs/semantics.md §2). A
+/// parameter is not a size: one that is 0 is a mistake.
 bool Elaborator::names_empty_dimension(const Expr& expr) const {
   bool empty = false;
   for_each_name(expr, [&](const std::string& name) {

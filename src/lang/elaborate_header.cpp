@@ -257,7 +257,8 @@ void Elaborator::bind_tensor(const ArgumentSyntax& argument) {
                                                   ir::Direction::Workspace};
   const bool absent = configuration_.absent.contains(argument.name);
   if (absent && !argument.optional) {
-    fail(E1041, argument.location, fmt::format("`{}` is not optional and must be passed", argument.name));
+    fail(E1041, argument.location, fmt::format("`{}` is not optional and must be passed", argument.name),
+         fmt::format("write `optional {}: …`, and read it under `if present({})`", argument.name, argument.name));
   }
   kernel_.tensors.push_back({.buffer = buffer,
                              .direction = kDirections[static_cast<int>(argument.kind)],

@@ -239,7 +239,8 @@ const Stmt* Parser::assignment_or_call() {
     return made;
   }
   if (target->kind != ExprKind::Call) {
-    fail(E1001, first, "a value alone does nothing", "name it with `let x = …`, or assign it");
+    const auto hint = target->kind == ExprKind::Name ? foreign_hint(target->text) : std::nullopt;
+    fail(E1001, first, "a value alone does nothing", hint.value_or("name it with `let x = …`, or assign it"));
   }
   Stmt* made = make(StmtKind::Call, target->location);
   made->value = target;

@@ -14,6 +14,7 @@ void KernelOptions::add_to(CLI::App& app) {
   app.add_option("--dim", dims,
                  "Sizes: M=1000,N=777 (else those of the arrays a command is given, else the kernel's example)");
   app.add_option("--param", params, "Parameters: block_M=64,T=f16");
+  app.add_option("--absent", absent, "Optional tensors the kernel is compiled without: bias,residual")->delimiter(',');
   app.add_option("--target", target,
                  "cpu, or a level: cpu:x86-64-v3, cpu:x86-64-v4; cuda (this machine's GPU), or an "
                  "architecture: cuda:sm_80, cuda:sm_90a")
@@ -34,7 +35,13 @@ Result<std::map<std::string, std::string>> parse_assignments(const std::vector<s
         return fail(DiagnosticCode::E1804, fmt::format("{}: '{}' is not NAME=VALUE", option, piece),
                     fmt::format("write {} NAME=VALUE", option));
       }
-      out[piece.substr(0, equals)] = piece.substr(equals + 1);
+      const auto [there, is_new] = out.emplace(piece.substr(0, equals), piece.substr(equals + 1));
+      if (!is_new && there->second != piece.substr(equals + 1)) {
+        return fail(
+            DiagnosticCode::E1804,
+            fmt::format("{} gives {} twice: {} and {}", option, there->first, there->second, piece.substr(equals + 1)),
+            "give each name once");
+      }
       begin = end + 1;
     }
   }
@@ -68,6 +75,7 @@ Result<driver::KernelRequest> KernelOptions::request() const {
   auto settings = parse_assignments(params, "--param");
   if (!settings) return std::unexpected(settings.error());
   out.params = std::move(*settings);
+  out.absent.insert(absent.begin(), absent.end());
   return out;
 }
 

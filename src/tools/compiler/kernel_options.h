@@ -19,6 +19,7 @@ struct KernelOptions {
   std::string kernel;
   std::vector<std::string> dims;    ///< "M=1000,N=777"
   std::vector<std::string> params;  ///< "block_M=64"
+  std::vector<std::string> absent;  ///< optional tensors
   std::string target = "cpu";       ///< "cpu", "cpu:x86-64-v3"
 
   void add_to(CLI::App& app);

@@ -185,7 +185,7 @@ Result<driver::Program> prepare(const RunOptions& options, const Session& sessio
     bind_from_inputs(*info, given->arrays, request->dims);
     arrays.given = std::move(given->arrays);
     arrays.scalars = std::move(given->scalars);
-    request->absent = std::move(given->absent);
+    request->absent.merge(given->absent);
   }
   auto made = driver::load_program(*request);
   if (made && !options.best.empty()) {
