@@ -123,6 +123,7 @@ Term Generator::leaf() {
     // Any other element of a shared tile that this `parallel` does not write.
     if (t.shape == Shape::Full && !t.is_fragment && &t != written_) {
       readable.push_back({&t, {b_.constant_index(block_m_ - 1) - iteration_[0], iteration_[1]}});
+      readable.push_back({&t, {computed_row(), iteration_[1]}});
     }
   }
   // A new tile is in the pool before its first store: it cannot be read yet.
@@ -132,6 +133,13 @@ Term Generator::leaf() {
   const auto& [tile, indices] =
       readable[readable.size() - 1 - static_cast<size_t>(c_.pick(static_cast<int>(readable.size())))];
   return {b_.load(tile->buffer, indices), tile->range};
+}
+
+/// A row of a tile by a number that is computed, not an expression of loop variables.
+Index Generator::computed_row() {
+  const DType type = c_.chance(50) ? DType::I32 : DType::I64;
+  Value* const row = b_.cast(b_.index_value(iteration_[0] * 3 + b_.symbol(bx_)), type);
+  return b_.symbol(b_.binary(ir::BinaryOp::FloorMod, row, b_.integer(type, block_m_)));
 }
 
 Term Generator::condition(int depth) {

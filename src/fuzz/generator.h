@@ -85,6 +85,7 @@ class Generator {
   Term integer_operation(Term x, int depth);
   Term math(Term x);
   Term condition(int depth);
+  ir::Index computed_row();
   Term convert(Term x, DType to);
   Term fit(Term x, Range room);
   Term fit_dtype(Term x, DType dtype);

@@ -1,7 +1,5 @@
 #include "plan/gpu/index_emitter.h"
 
-#include <stdexcept>
-
 namespace tilewright::plan::gpu {
 
 using ir::Index;
@@ -25,6 +23,11 @@ uint64_t IndexEmitter::key_of(Index x, uint64_t salt, bool only_nonlinear) {
     const auto it = bound_.find(v);
     if (it != bound_.end()) key = mix(key, static_cast<uint64_t>(it->second.offset) + 1);
   });
+  ir::for_each_symbol(x, [&](const ir::Value* v) {
+    if (bound_.contains(v)) return;
+    const Operand now = computed_(v);
+    key = mix(key, now.is_constant ? static_cast<uint64_t>(now.constant) * 2 + 1 : uint64_t{now.reg.id} << 33);
+  });
   return key;
 }
 
@@ -47,8 +50,7 @@ Affine IndexEmitter::affine(Index x) {
   if (const auto c = x.constant()) return {0, *c};
   if (x.symbol()) {
     const auto it = bound_.find(x.symbol());
-    if (it == bound_.end()) throw std::logic_error("an index symbol has no value here: " + x.symbol()->name);
-    return it->second;
+    return it != bound_.end() ? it->second : Affine{computed_(x.symbol()), 0};
   }
   if (x.op() == IndexOp::Add || x.op() == IndexOp::Mul) {
     const ir::LinearForm form = ir::linear_form(x);

@@ -5,6 +5,7 @@
 // are formed in 64 bits elsewhere.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,7 +25,11 @@ struct Affine {
 
 class IndexEmitter {
  public:
-  IndexEmitter(Builder& builder, Scalar type, bool truncates) : b_(builder), type_(type), truncates_(truncates) {
+  /// `computed` gives the present value, of the type of indices, of a symbol that is not bound: the result of an
+  /// operation, which may be another one in each iteration that is emitted.
+  using Computed = std::function<Operand(const ir::Value*)>;
+  IndexEmitter(Builder& builder, Scalar type, bool truncates, Computed computed)
+      : b_(builder), type_(type), truncates_(truncates), computed_(std::move(computed)) {
     scopes_.emplace_back();
   }
 
@@ -64,6 +69,7 @@ class IndexEmitter {
   Builder& b_;
   Scalar type_;
   bool truncates_;  ///< a planted mistake: division of negative numbers rounds toward zero
+  Computed computed_;
   std::unordered_map<const ir::Value*, Affine> bound_;
   std::vector<std::unordered_map<uint64_t, Operand>> scopes_;
 };

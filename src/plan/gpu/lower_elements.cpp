@@ -11,16 +11,22 @@ namespace tilewright::plan::gpu {
 
 using ir::OpKind;
 
+/// A computed integer in the type of indices. Kernels where one is used have indices of 64 bits (data_indices.h).
+Operand Lowering::as_index(const ir::Value* v) {
+  const auto known = values_.find(v);
+  if (known == values_.end()) unsupported({}, fmt::format("an index of {}, which has no value here,", v->name));
+  return index_.narrowed(index_.widened(known->second, register_type(v->type.dtype)));
+}
+
 void Lowering::scalar_op(const ir::Op& o) {
   element_op(o);
   // Integers may be used in index expressions.
   for (const ir::Value* v : o.results) {
     if (!v->type.is_scalar() || !is_int(v->type.dtype)) continue;
-    const Operand x = operand(v);
     if (o.kind == OpKind::IndexValue)
       index_.bind(v, index_.affine(o.as<ir::IndexAttributes>().index));
     else
-      index_.bind(v, {index_.narrowed(index_.widened(x, register_type(v->type.dtype))), 0});
+      index_.bind(v, {as_index(v), 0});
   }
 }
 

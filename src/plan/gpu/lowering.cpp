@@ -54,7 +54,8 @@ Lowering::Lowering(const ir::Kernel& tile, const ir::Op& grid, const cpu::Argume
       options_(options),
       facts_(facts),
       b_(std::move(name)),
-      index_(b_, options.wide_indices ? Scalar::S64 : Scalar::S32, options.plant.is("gpu_index", 1)) {
+      index_(b_, options.wide_indices ? Scalar::S64 : Scalar::S32, options.plant.is("gpu_index", 1),
+             [this](const ir::Value* v) { return as_index(v); }) {
   collect(block_region());
 }
 

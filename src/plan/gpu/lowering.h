@@ -169,6 +169,7 @@ class Lowering {
 
   // ---- scalars (lower_scalar.cpp, lower_math_*.cpp)
   Operand operand(const ir::Value* v);
+  Operand as_index(const ir::Value* v);
   void define(const ir::Value* v, Operand x) { values_[v] = x; }
   Operand constant(DType dtype, const ir::ConstantAttributes& a);
   Operand unary(ir::UnaryOp op, DType dtype, DType result, Operand x);

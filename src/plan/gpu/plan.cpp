@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/hint_remarks.h"
+#include "plan/gpu/data_indices.h"
 #include "plan/gpu/lowering.h"
 
 namespace tilewright::plan::gpu {
@@ -59,6 +60,19 @@ void add_extent_guards(runtime::Recipe& recipe) {
       if (axis.binds < 0 && axis.extent.code.size() > 1) guard(axis.extent, axis.text);
 }
 
+/// Scalar arguments that indices depend on, likewise.
+void add_scalar_guards(const ir::Kernel& tile, const DataIndices& data, runtime::Recipe& recipe) {
+  for (size_t i = 0; i < recipe.slots.size(); ++i) {
+    const runtime::Slot& slot = recipe.slots[i];
+    if (slot.kind != runtime::SlotKind::Scalar || !data.scalars.contains(tile.scalars[slot.argument].value)) continue;
+    const runtime::Expression value = runtime::slot(static_cast<int32_t>(i));
+    const runtime::Expression least = runtime::constant(-kLargestExtent), most = runtime::constant(kLargestExtent);
+    recipe.requirements.push_back({combine(ExpressionOp::And, {combine(ExpressionOp::Le, {least, value}),
+                                                               combine(ExpressionOp::Le, {value, most})}),
+                                   true, fmt::format("|{}| <= {} (32-bit indices)", slot.name, kLargestExtent)});
+  }
+}
+
 /// The portable form; stages that do not fit shared memory are given up before the kernel is.
 void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Arguments& arguments, const ir::Kernel& slots,
                   const target::Gpu& gpu, Options options, const std::string& name, runtime::Launch& launch,
@@ -82,8 +96,17 @@ void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Argumen
 
 }  // namespace
 
-Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& options) {
+Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& wanted) {
   GpuPlan out;
+  Options options = wanted;
+  const DataIndices data = data_indices(tile);
+  if (data.computed && !options.wide_indices) {
+    options.wide_indices = true;
+    out.facts.push_back({"indices",
+                         fmt::format("64 bits: an index depends on {}, a computed number of any size",
+                                     data.computed->name.empty() ? "data" : data.computed->name),
+                         data.computed->def->location});
+  }
   out.wide_indices = options.wide_indices;
   out.recipe.kernel = tile.name;
   out.recipe.target = "cuda:" + gpu.name;
@@ -95,7 +118,10 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       t.facts.pitch_alignment = 16;
     }
   }
-  if (!options.wide_indices) add_extent_guards(out.recipe);
+  if (!options.wide_indices) {
+    add_extent_guards(out.recipe);
+    add_scalar_guards(tile, data, out.recipe);
+  }
   if (reports_something(tile))
     for (size_t i = 0; i < tile.texts.size(); ++i)
       out.recipe.messages.push_back({static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
@@ -110,7 +136,9 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       std::string why_not = options.hopper ? "the target is not sm_90a" : "switched off";
       const AskedInstructions asked = asked_by(*grid);
       if (asked.no_wgmma) why_not = "a hint keeps wgmma out";
-      if (options.wide_indices) why_not = "an extent may exceed 2^30: indices of 64 bits";
+      if (options.wide_indices)
+        why_not = fmt::format("{}: indices of 64 bits",
+                              data.computed ? "an index depends on data" : "an extent may exceed 2^30");
       if (options.hopper && gpu.has_hopper && options.aligned && !asked.no_wgmma && !options.wide_indices) {
         std::vector<Fact> facts;
         Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, options, name, facts);

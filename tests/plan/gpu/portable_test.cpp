@@ -122,6 +122,44 @@ TEST(Portable, AttentionOfTheDesign) {
   }
 }
 
+// A tile may be indexed by any number inside `parallel`: permuted, gathered by data, outside the tensor and far
+// outside.
+TEST(Portable, ComputedIndices) {
+  const char* text = R"(
+kernel permute(X: f32[R, 64], P: I[R, 64]) -> (Y: f32[R, 64], Z: f32[R, 64])
+  param I: dtype = i32 in {i32, i64}
+{
+  grid (r: R) threads(32) {
+    x = shared f32[64]
+    f = fragment f32[64]
+    copy(X[r, :], x)
+    copy(X[r, :], f)
+    for i in parallel(64) {
+      let p = i ^ 5
+      Y[r, i] = x[p] + x[(p + 1) % 64] * 2 + f[i]
+      Z[r, i] = load(X[r, P[r, i]], 7)
+    }
+  }
+}
+)";
+  for (const DType index : {DType::I32, DType::I64}) {
+    GpuCase c{text,
+              "permute",
+              {},
+              {integers(DType::F32, {3, 64}, 1), integers(index, {3, 64}, 2, 80), integers(DType::F32, {3, 64}, 3),
+               integers(DType::F32, {3, 64}, 4)},
+              {}};
+    const auto put = [&](int64_t at, int64_t value) {
+      std::memcpy(c.arrays[1].data() + at * bytes(index), &value, static_cast<size_t>(bytes(index)));
+    };
+    put(0, std::numeric_limits<int32_t>::min()), put(1, std::numeric_limits<int32_t>::max());
+    if (index == DType::I64) put(2, (int64_t{1} << 32) + 5), put(3, -(int64_t{1} << 40));
+    c.configuration.params["I"] = index;
+    EXPECT_EQ(run_case(c, kA100), "") << name(index);
+    EXPECT_EQ(run_case(c, *target::parse_gpu("sm_90a")), "") << name(index);
+  }
+}
+
 // Extents known only at run time: vectors where they divide, single elements where they do not.
 TEST(Portable, MatrixVectorProductAtAnyExtent) {
   for (const int64_t k : {256, 250, 96, 8}) {
