@@ -28,11 +28,12 @@ void report_resources(Compilation& out, const codegen::Resources& r, const plan:
       {"registers", fmt::format("{} a thread, {} bytes of stack (spills)", r.registers, r.stack_bytes), {}});
   for (const auto& program : plan.programs) {
     const auto o = plan::gpu::occupancy(gpu, program.threads, r.registers, program.shared_bytes);
-    out.facts.push_back({"occupancy",
-                         fmt::format("{} blocks of {} threads a multiprocessor, limited by {} ({} registers a thread, {} "
-                                     "shared bytes a block)",
-                                     o.blocks, program.threads, o.limit, r.registers, program.shared_bytes),
-                         {}});
+    out.facts.push_back(
+        {"occupancy",
+         fmt::format("{} blocks of {} threads a multiprocessor, limited by {} ({} registers a thread, {} "
+                     "shared bytes a block)",
+                     o.blocks, program.threads, o.limit, r.registers, program.shared_bytes),
+         {}});
   }
   for (const std::string& w : r.warnings) out.facts.push_back({"assembler", w, {}});
 }
@@ -57,7 +58,9 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
   for (const auto& program : plan->programs) whole_program |= program.whole_program;
   runtime::CodeKind kind = runtime::CodeKind::Ptx;
   std::string code = *ptx;
-  if (!assembler()) {
+  if (!options.assembles) {
+    out.facts.push_back({"machine code", "none: the stages before it were asked for", {}});
+  } else if (!assembler()) {
     out.facts.push_back({"machine code", "by the driver when loaded: " + assembler().error().message, {}});
   } else if (whole_program) {
     out.facts.push_back(

@@ -18,6 +18,7 @@ struct CudaCompileOptions {
   /// what nvJitLink assembles.
   bool for_device = false;
   bool want_stages = false;  ///< tile, thread, ptx and (when there is an assembler) cubin
+  bool assembles = true;     ///< false: stop at PTX, for who reads stages before the machine code only
 };
 
 Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options);

@@ -43,6 +43,7 @@ struct Options {
   bool check = false;
   uint64_t seed = 0;                 ///< not 0: blocks run in a random order
   int64_t step_limit = 200'000'000;  ///< operations executed (one per block and batch of iterations)
+  int64_t turn_limit = 1'000'000;    ///< of one execution of a `while`
   int64_t batch = 2048;              ///< iterations of a `parallel` evaluated at once
 };
 

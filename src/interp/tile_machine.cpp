@@ -56,7 +56,7 @@ TileMachine::Step TileMachine::count_step(const ir::Op& op) {
   if (++steps_ <= options_.step_limit) return Flow::Continue;
   return fail_at(DiagnosticCode::E1209, op.location,
                  fmt::format("stopped after {} operations: the kernel does not seem to end", options_.step_limit),
-                 "check the condition of the enclosing `while`, or raise the limit");
+                 "check the conditions of its loops, or try smaller sizes");
 }
 
 TileMachine::Step TileMachine::run_region(const ir::Region& region) {
@@ -321,7 +321,14 @@ TileMachine::Step TileMachine::run_while(const ir::Op& op) {
   const ir::Region& test = *op.regions[0];
   const Lanes outer = lanes_;
   Step flow = Flow::Continue;
-  while (true) {
+  for (int64_t turns = 0;; ++turns) {
+    if (turns > options_.turn_limit) {
+      flow =
+          fail_at(DiagnosticCode::E1209, op.location,
+                  fmt::format("stopped after {} turns of this `while`: it does not seem to end", options_.turn_limit),
+                  "check that its condition becomes false");
+      break;
+    }
     flow = run_region(test);
     if (!flow || *flow == Flow::EndBlock || test.ops.empty()) break;
     const Column condition = values_[test.ops.back()->operands[0]];

@@ -58,7 +58,8 @@ Result<driver::Compilation> compile(const EmitOptions& options, const driver::Pr
   if (options.kernel.is_cuda()) {
     const auto gpu = options.kernel.gpu();
     if (!gpu) return std::unexpected(gpu.error());
-    return driver::compile_cuda(program.kernel, {.gpu = *gpu, .want_stages = true});
+    const bool assembles = options.stage == "all" || options.stage == "cubin";
+    return driver::compile_cuda(program.kernel, {.gpu = *gpu, .want_stages = true, .assembles = assembles});
   }
   const auto cpu = options.kernel.cpu();
   if (!cpu) return std::unexpected(cpu.error());

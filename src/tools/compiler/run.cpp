@@ -284,6 +284,12 @@ Status check_run(const driver::Program& program, const driver::Arrays& inputs, R
   return {};
 }
 
+bool has_while(const ir::Kernel& kernel) {
+  bool found = false;
+  ir::for_each_op(*kernel.body, [&](const ir::Op& op) { found |= op.kind == ir::OpKind::While; });
+  return found;
+}
+
 /// A failed assertion is a wrong result; with `--check` the interpreter says in which iteration.
 ExitCode report_assertion(const driver::Program& program, const driver::Arrays* inputs, const Diagnostic& failure) {
   fmt::print(stderr, "{}", program.source.render(failure));
@@ -307,6 +313,10 @@ Result<ExitCode> run(const RunOptions& options, const Session& session) {
   auto arrays = driver::make_arrays(program->kernel, array_options);
   if (!arrays) return in_source(arrays.error());
   const driver::Arrays inputs = options.check ? *arrays : driver::Arrays{};
+  if (options.check &&
+      has_while(program->kernel)) {  // the interpreter stops a loop without end, compiled code does not
+    if (const auto ends = driver::check_results(program->kernel, inputs, inputs); !ends) return in_source(ends.error());
+  }
   double run_ms = 0;
   std::string printed;
   auto compilation = options.kernel.is_cuda() ? run_on_cuda(options, *program, *arrays, run_ms)
@@ -328,6 +338,7 @@ Result<ExitCode> run(const RunOptions& options, const Session& session) {
     print_json(report);
   else
     print_report(report, options.explain);
+  if (report.passed() && report.undecided()) return ExitCode::Insufficient;
   return report.passed() ? ExitCode::Ok : ExitCode::Incorrect;
 }
 
@@ -357,7 +368,9 @@ Run add_run(CLI::App& app, Session& session) {
       "  tilewright run kernels/softmax.tile --dim M=1000,N=777 --explain\n"
       "  tilewright run kernels/matmul_relu.tile --target cuda --param T=bf16 --check\n"
       "  tilewright run my.tile --in A=a.npy,B=b.npy --out C=c.npy --expect C=want.npy\n"
-      "Exit code 0: ran (and passed) · 2: the input is wrong · 3: a wrong result or a finding of --check");
+      "Exit code 0: ran (and passed) · 2: the input is wrong · 3: a wrong result or a finding of --check · 6: --check "
+      "could "
+      "compare nothing");
   return [options, &session] { return run(*options, session); };
 }
 

@@ -54,7 +54,7 @@ void print_output(const driver::OutputCheck& o) {
 void print_check(const RunReport& report) {
   for (const Diagnostic& finding : report.check->findings) fmt::print("{}", report.program.source.render(finding));
   if (report.check->inconclusive)
-    fmt::print("check: inconclusive: an address or a loop depends on rounding; compare with --expect\n");
+    fmt::print("check: inconclusive: an address or a loop depends on rounding; compare with --expect C=c.npy\n");
   const bool is_defined = std::ranges::none_of(report.check->findings, [](const Diagnostic& finding) {
     return finding.severity == Severity::Error && finding.code != DiagnosticCode::E1213;  // never written: left out
   });
@@ -70,7 +70,9 @@ void print_check(const RunReport& report) {
       fmt::print("check: {:<8} agrees with {} in float64; largest difference {:.3g}\n", r.argument, r.reference,
                  r.worst_error);
   }
-  fmt::print("check: {}\n", report.passed() ? "passed" : "FAILED");
+  fmt::print("check: {}\n", !report.passed()     ? "FAILED"
+                            : report.undecided() ? "UNDECIDED: nothing was compared"
+                                                 : "passed");
 }
 
 void print_compilation(const driver::Compilation& compilation) {
@@ -169,7 +171,7 @@ void print_json(const RunReport& report) {
                 {"cache_ms", t.cache_ms}}},
               {"peak_mb", peak_mb()},
               {"first_call_ms", report.run_ms},
-              {"passed", report.passed()}};
+              {"passed", report.passed() && !report.undecided()}};
   for (const lang::ParamInfo& p : report.program.info.params) out["parameters"][p.name] = lang::to_string(p.value);
   for (const plan::cpu::Fact& fact : report.compilation.facts)
     out["explain"].push_back({{"what", fact.what}, {"why", fact.why}, {"where", to_string(fact.location)}});

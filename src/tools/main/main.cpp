@@ -141,6 +141,12 @@ int main(int argc, char** argv) {
   } catch (const std::length_error&) {
     fmt::print(stderr,
                "error: out of memory: the sizes asked for do not fit any machine\n  help: give smaller sizes\n");
+  } catch (const std::exception& defect) {
+    fmt::print(stderr,
+               "error[E9001]: {}\n  help: this is a defect of tilewright, not of your input: please report it with the "
+               "command and the file\n",
+               defect.what());
+    return static_cast<int>(tilewright::tools::ExitCode::Internal);
   }
   return static_cast<int>(tilewright::tools::ExitCode::Usage);
 }
