@@ -8,6 +8,7 @@
 
 #include "runtime/cpu_features.h"
 #include "runtime/device.h"
+#include "runtime/formula.h"
 #include "runtime/pool.h"
 
 namespace tilewright::runtime {
@@ -18,6 +19,20 @@ constexpr int64_t kRangesPerWorker = 4;     // evens out blocks of unequal cost 
 constexpr size_t kHugePage = size_t{2} << 20;
 
 class CpuCode;
+
+/// A launch of the recipe as it is run.
+struct CpuLaunch {
+  CpuLaunch(const Launch& launch, tw_cpu_entry entry_)
+      : entry(entry_), blocks_per_task(launch.blocks_per_task), cost_ns(launch.cost_ns) {
+    for (const Expression& extent : launch.grid) grid.emplace_back(extent);
+    has_cost = launch.cost_ns.is_given();
+  }
+
+  tw_cpu_entry entry;
+  std::vector<Formula> grid;
+  Formula blocks_per_task, cost_ns;
+  bool has_cost = false;
+};
 
 /// One launch as the workers see it.
 struct Work {
@@ -31,18 +46,19 @@ struct Work {
 
 class CpuCode final : public Code {
  public:
-  CpuCode(LoadedObject object, std::vector<tw_cpu_entry> entries, const Recipe& recipe, const tw_pool& pool,
+  CpuCode(LoadedObject object, const std::vector<tw_cpu_entry>& entries, const Recipe& recipe, const tw_pool& pool,
           const CpuOptions& options)
-      : object_(std::move(object)),
-        entries_(std::move(entries)),
-        messages_(recipe.messages),
-        pool_(pool),
-        options_(options) {}
+      : object_(std::move(object)), messages_(recipe.messages), pool_(pool), options_(options) {
+    for (size_t i = 0; i < entries.size(); ++i) launches_.emplace_back(recipe.launches[i], entries[i]);
+  }
 
   Status run(const Execution& execution) const override;
 
  private:
-  Status run_launch(const Launch& launch, tw_cpu_entry entry, const Execution& execution) const;
+  Status run_launch(const CpuLaunch& launch, const Execution& execution) const;
+  Status run_alone(tw_cpu_entry entry, int64_t blocks, const Execution& execution) const;
+  Status run_shared(const CpuLaunch& launch, int64_t blocks, const Execution& execution) const;
+  tw_launch call_of(const Execution& execution, tw_record& record) const;
   Status report(const tw_record& record) const;
   const Message* find_message(int32_t id) const;
   static void run_range(void* work, int64_t begin, int64_t end, int32_t worker);
@@ -50,36 +66,53 @@ class CpuCode final : public Code {
   static void print(const tw_launch* launch, int32_t id, const int64_t* values, int32_t count);
 
   LoadedObject object_;
-  std::vector<tw_cpu_entry> entries_;
+  std::vector<CpuLaunch> launches_;
   std::vector<Message> messages_;
   tw_pool pool_;
   CpuOptions options_;
 };
 
 Status CpuCode::run(const Execution& execution) const {
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (Status status = run_launch(execution.recipe.launches[i], entries_[i], execution); !status) return status;
+  for (const CpuLaunch& launch : launches_) {
+    if (Status status = run_launch(launch, execution); !status) return status;
   }
   return {};
 }
 
-Status CpuCode::run_launch(const Launch& launch, tw_cpu_entry entry, const Execution& execution) const {
+Status CpuCode::run_launch(const CpuLaunch& launch, const Execution& execution) const {
   int64_t blocks = 1;
-  for (const Expression& extent : launch.grid) {
-    if (!multiply_exact(blocks, std::max<int64_t>(0, evaluate(extent, execution.slots)), blocks)) {
-      return fail(FailureCode::too_large, launch.symbol + ": more than 2^63 blocks");
+  for (const Formula& extent : launch.grid) {
+    if (!multiply_exact(blocks, std::max<int64_t>(0, extent.value(execution.slots)), blocks)) {
+      const auto index = static_cast<size_t>(&launch - launches_.data());
+      return fail(FailureCode::too_large, execution.recipe.launches[index].symbol + ": more than 2^63 blocks");
     }
   }
   if (blocks == 0) return {};
-  Work work{.code = this, .entry = entry, .execution = &execution};
-  const bool is_small = launch.cost_ns.is_given() && evaluate(launch.cost_ns, execution.slots) < kSerialBelowNs;
-  if (is_small || blocks == 1) {
-    run_range(&work, 0, blocks, 0);
-  } else {
-    int64_t grain = evaluate(launch.blocks_per_task, execution.slots);
-    if (grain <= 0) grain = std::max<int64_t>(1, blocks / (kRangesPerWorker * pool_.size(pool_.self)));
-    pool_.run(pool_.self, run_range, &work, blocks, grain);
-  }
+  if (blocks == 1 || (launch.has_cost && launch.cost_ns.value(execution.slots) < kSerialBelowNs))
+    return run_alone(launch.entry, blocks, execution);
+  return run_shared(launch, blocks, execution);
+}
+
+tw_launch CpuCode::call_of(const Execution& execution, tw_record& record) const {
+  record.id = 0;
+  return {execution.slots.data(), execution.pointers.data(), &record, print, const_cast<CpuCode*>(this)};
+}
+
+/// All blocks on the caller.
+Status CpuCode::run_alone(tw_cpu_entry entry, int64_t blocks, const Execution& execution) const {
+  tw_record record;
+  const tw_launch call = call_of(execution, record);
+  const int32_t failed = entry(&call, 0, blocks, execution.scratch);
+  if (failed == 0) return {};
+  if (record.id == 0) record = {.id = failed, .block = 0};
+  return report(record);
+}
+
+Status CpuCode::run_shared(const CpuLaunch& launch, int64_t blocks, const Execution& execution) const {
+  Work work{.code = this, .entry = launch.entry, .execution = &execution};
+  int64_t grain = launch.blocks_per_task.value(execution.slots);
+  if (grain <= 0) grain = std::max<int64_t>(1, blocks / (kRangesPerWorker * pool_.size(pool_.self)));
+  pool_.run(pool_.self, run_range, &work, blocks, grain);
   return work.failed_block.load() == INT64_MAX ? Status{} : report(work.record);
 }
 
@@ -87,9 +120,7 @@ void CpuCode::run_range(void* context, int64_t begin, int64_t end, int32_t worke
   auto& work = *static_cast<Work*>(context);
   const Execution& execution = *work.execution;
   tw_record record;
-  record.id = 0;
-  const tw_launch launch = {execution.slots.data(), execution.pointers.data(), &record, print,
-                            const_cast<CpuCode*>(work.code)};
+  const tw_launch launch = work.code->call_of(execution, record);
   void* const scratch = static_cast<char*>(execution.scratch) + static_cast<size_t>(worker) * execution.scratch_stride;
   const int32_t failed = work.entry(&launch, begin, end, scratch);
   if (failed == 0) return;
@@ -184,7 +215,7 @@ Result<std::unique_ptr<Code>> CpuDevice::load(const Artefact& artefact) {
     }
     entries.push_back(reinterpret_cast<tw_cpu_entry>(entry));
   }
-  return std::make_unique<CpuCode>(std::move(*object), std::move(entries), recipe, pool_, options_);
+  return std::make_unique<CpuCode>(std::move(*object), entries, recipe, pool_, options_);
 }
 
 Result<std::unique_ptr<Code>> CpuDevice::link(const Recipe& recipe, std::span<const tw_cpu_entry> entries) {

@@ -16,7 +16,17 @@ bool append(size_t& total, int64_t bytes, size_t& offset) {
   return true;
 }
 
+/// Not given is as constant as a number.
+bool is_constant(const Expression& expression) {
+  return expression.code.empty() || (expression.code.size() == 1 && expression.code[0].op == ExpressionOp::Const);
+}
+
 }  // namespace
+
+Plan::Plan(Device& device, Recipe recipe, std::unique_ptr<Code> code)
+    : device_(&device), recipe_(std::move(recipe)), code_(std::move(code)), table_(recipe_) {
+  has_fixed_layout_ = is_layout_fixed() && lay_out({}, fixed_layout_).has_value();
+}
 
 Result<Plan> Plan::load(Device& device, Artefact artefact) {
   if (Status status = runtime::check(artefact.recipe); !status) return std::unexpected(status.error());
@@ -35,6 +45,11 @@ Result<Plan> Plan::link(Device& device, Recipe recipe, std::span<const tw_cpu_en
 Status Plan::check(const tw_arguments& arguments) const {
   Binding binding;
   return bind(recipe_, arguments, device_->kind(), binding);
+}
+
+bool Plan::is_layout_fixed() const {
+  return std::ranges::all_of(recipe_.workspaces, [](const Workspace& w) { return is_constant(w.bytes); }) &&
+         std::ranges::all_of(recipe_.launches, [](const Launch& l) { return is_constant(l.scratch_bytes); });
 }
 
 Status Plan::lay_out(const Binding& binding, Layout& layout) const {
@@ -87,23 +102,34 @@ Status Plan::zero_workspaces(const Binding& binding, void* stream) const {
   return {};
 }
 
-Status Plan::execute(const tw_arguments& arguments, void* workspace, size_t bytes, void* stream) const {
-  Binding binding;
-  if (Status status = bind(recipe_, arguments, device_->kind(), binding); !status) return status;
-  Layout layout;
-  if (Status status = lay_out(binding, layout); !status) return status;
-  if (layout.total > 0 && (!workspace || bytes < layout.total)) {
+Status Plan::check_workspace(const Layout& layout, const void* workspace, size_t bytes) const {
+  if (layout.total == 0) return {};
+  if (!workspace || bytes < layout.total) {
     return fail(FailureCode::small_workspace, recipe_.kernel + " needs a workspace of " + std::to_string(layout.total) +
                                                   " bytes for these shapes, got " +
                                                   std::to_string(workspace ? bytes : 0));
   }
-  if (layout.total > 0 && reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
     return fail(FailureCode::wrong_alignment, recipe_.kernel + ": the workspace must be 64-byte aligned");
   }
+  return {};
+}
+
+Status Plan::execute(const tw_arguments& arguments, void* workspace, size_t bytes, void* stream) const {
+  Binding binding;
+  if (!table_.bind(arguments, device_->kind(), binding)) {
+    if (Status status = bind(recipe_, arguments, device_->kind(), binding); !status) return status;
+  }
+  Layout own_layout;
+  if (!has_fixed_layout_) {
+    if (Status status = lay_out(binding, own_layout); !status) return status;
+  }
+  const Layout& layout = has_fixed_layout_ ? fixed_layout_ : own_layout;
+  if (Status status = check_workspace(layout, workspace, bytes); !status) return status;
   auto* const base = static_cast<char*>(workspace);
-  for (size_t i = 0; i < recipe_.workspaces.size(); ++i)
-    binding.pointers[recipe_.tensors.size() + i] = base + layout.offsets[i];
   if (!recipe_.workspaces.empty()) {
+    for (size_t i = 0; i < recipe_.workspaces.size(); ++i)
+      binding.pointers[recipe_.tensors.size() + i] = base + layout.offsets[i];
     if (Status status = zero_workspaces(binding, stream); !status) return status;
   }
   return code_->run({recipe_,

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "runtime/binding.h"
+#include "runtime/argument_table.h"
 #include "runtime/device.h"
 
 namespace tilewright::runtime {
@@ -33,8 +33,7 @@ class Plan {
   Status execute(const tw_arguments& arguments, void* workspace, size_t bytes, void* stream) const;
 
  private:
-  Plan(Device& device, Recipe recipe, std::unique_ptr<Code> code)
-      : device_(&device), recipe_(std::move(recipe)), code_(std::move(code)) {}
+  Plan(Device& device, Recipe recipe, std::unique_ptr<Code> code);
 
   /// Offsets inside the workspace; `total` includes scratch.
   struct Layout {
@@ -43,12 +42,17 @@ class Plan {
     size_t scratch_stride = 0;
     size_t total = 0;
   };
+  bool is_layout_fixed() const;
   Status lay_out(const Binding& binding, Layout& layout) const;
+  Status check_workspace(const Layout& layout, const void* workspace, size_t bytes) const;
   Status zero_workspaces(const Binding& binding, void* stream) const;
 
   Device* device_;
   Recipe recipe_;
   std::unique_ptr<Code> code_;
+  ArgumentTable table_;
+  bool has_fixed_layout_ = false;  ///< the same for all shapes
+  Layout fixed_layout_;
 };
 
 }  // namespace tilewright::runtime
