@@ -40,9 +40,11 @@ void ArgumentTable::add_tensor(const TensorArgument& tensor) {
       .shift = static_cast<uint32_t>(std::countr_zero(bytes)),
       .is_written = is_written,
       .has_unit_inner_stride = rank > 0 && tensor.facts.unit_inner_stride,
+      .is_absent = tensor.is_absent,
   });
   for (uint32_t axis = 0; axis < rank; ++axis) {
-    if (tensor.axes[axis].binds < 0) extents_.push_back({value_count_ + axis, Formula(tensor.axes[axis].extent)});
+    if (tensor.axes[axis].binds < 0 && !tensor.is_absent)
+      extents_.push_back({value_count_ + axis, Formula(tensor.axes[axis].extent)});
   }
   value_count_ += 2 * rank + 1;
 }
@@ -60,7 +62,7 @@ void ArgumentTable::add_slot(const Slot& slot, uint32_t index, const Recipe& rec
       copies_.push_back({index, tensor.first + 2 * static_cast<uint32_t>(tensor.rank)});
       return;
     }
-    case SlotKind::Present: ones_.push_back(index); return;
+    case SlotKind::Present: present_.push_back({index, tensors_[slot.argument].is_absent ? 0u : 1u}); return;
     case SlotKind::Scalar: scalars_.push_back({index, slot.argument, recipe.scalars[slot.argument]}); return;
     case SlotKind::Computed: computed_.push_back({index, Formula(slot.value)}); return;
   }
@@ -71,7 +73,8 @@ void ArgumentTable::add_pairs(const Recipe& recipe) {
     for (uint32_t b = a + 1; b < tensors_.size(); ++b) {
       const bool may_alias = std::ranges::count(recipe.tensors[a].may_alias, b) != 0 ||
                              std::ranges::count(recipe.tensors[b].may_alias, a) != 0;
-      if ((tensors_[a].is_written || tensors_[b].is_written) && !may_alias) apart_.push_back({a, b});
+      const bool are_there = !tensors_[a].is_absent && !tensors_[b].is_absent;
+      if (are_there && (tensors_[a].is_written || tensors_[b].is_written) && !may_alias) apart_.push_back({a, b});
     }
   }
 }
@@ -139,12 +142,19 @@ bool ArgumentTable::bind(const tw_arguments& arguments, tw_device_kind device, B
   int64_t values[kMaxValues];
   for (size_t i = 0; i < count; ++i) {
     const tw_tensor& tensor = arguments.tensors[i];
+    if (tensors_[i].is_absent) {
+      if ((tensor.flags & TW_TENSOR_ABSENT) == 0) return false;
+      std::fill_n(values + tensors_[i].first, 2 * tensors_[i].rank + 1, 0);
+      binding.ranges[i] = {0, 0};
+      binding.pointers[i] = nullptr;
+      continue;
+    }
     if (tensor.device != device || !read_tensor(tensors_[i], tensor, values + tensors_[i].first, binding.ranges[i]))
       return false;
     binding.pointers[i] = tensor.data;
   }
   for (const Copy& copy : copies_) binding.slots[copy.slot] = values[copy.value];
-  for (const uint32_t slot : ones_) binding.slots[slot] = 1;
+  for (const Copy& present : present_) binding.slots[present.slot] = present.value;
   for (const Scalar& scalar : scalars_) {
     if (!read_scalar(scalar, arguments, binding.slots[scalar.slot])) return false;
   }

@@ -1,4 +1,4 @@
-// The checks of bind() compiled once into flat tables, for arguments as they nearly always are: present, not empty,
+// The checks of bind() compiled once into flat tables, for arguments as they nearly always are: not empty,
 // strides not negative, sizes far below 2^63. One call costs tens of nanoseconds.
 //
 // bind() stays the definition: where the table says yes, the binding is the one that bind() makes; where it says no,
@@ -31,6 +31,7 @@ class ArgumentTable {
     uint32_t shift = 0;         ///< log2 of the bytes of an element
     bool is_written = false;
     bool has_unit_inner_stride = false;
+    bool is_absent = false;
   };
   struct Copy {
     uint32_t slot, value;
@@ -62,7 +63,7 @@ class ArgumentTable {
   uint32_t value_count_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<Copy> copies_;
-  std::vector<uint32_t> ones_;  ///< slots that are 1 where no tensor is absent
+  std::vector<Copy> present_;  ///< slots that say whether a tensor is there: `value` is 0 or 1
   std::vector<Scalar> scalars_;
   std::vector<Computed> computed_;
   std::vector<Extent> extents_;

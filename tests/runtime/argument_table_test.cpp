@@ -16,12 +16,13 @@ uint64_t seed() {
   return text ? std::strtoull(text, nullptr, 10) : std::random_device{}();
 }
 
-/// matmul with what else a recipe can hold: an optional tensor, its slot, misalignment, integer scalar, two facts.
-Recipe full_recipe() {
+/// matmul with what else a recipe can hold: an optional tensor, there or not, its slot, misalignment, integer scalar,
+/// two facts.
+Recipe full_recipe(bool has_bias) {
   Recipe recipe = matmul_recipe(24);
   recipe.tensors.push_back({.name = "bias",
                             .dtype = TW_F16,
-                            .is_optional = true,
+                            .is_absent = !has_bias,
                             .axes = {{.extent = slot(2), .text = "N"}},
                             .facts = {.alignment = 8},
                             .may_alias = {1}});
@@ -38,7 +39,7 @@ Recipe full_recipe() {
 
 /// Arguments of full_recipe(), mostly valid.
 struct Call {
-  explicit Call(std::mt19937_64& random) : random_(random) {
+  Call(std::mt19937_64& random, bool has_bias) : random_(random) {
     const int64_t m = draw(1, 45), k = draw(1, 9), n = 4 * draw(1, 9);
     extents = {{m, k}, {k, n}, {m, n}, {n}};
     for (auto& e : extents) strides.push_back(e.size() == 1 ? std::vector<int64_t>{1} : std::vector<int64_t>{e[1], 1});
@@ -47,6 +48,7 @@ struct Call {
       tensors.push_back({memory.data() + (i << 13), extents[i].data(), draw(0, 3) ? strides[i].data() : nullptr,
                          i == 3 ? TW_F16 : TW_F32, static_cast<int32_t>(extents[i].size()), 0, TW_CPU});
     }
+    if (!has_bias) tensors[3] = {nullptr, nullptr, nullptr, 0, 0, TW_TENSOR_ABSENT, TW_CPU};
     scalars = {{TW_SCALAR_FLOAT, 0, {.floating = 1.5}}, {TW_SCALAR_INTEGER, 0, {.integer = draw(-128, 130)}}};
     for (int64_t bends = draw(0, 2); bends > 0; --bends) bend();
   }
@@ -86,16 +88,18 @@ struct Call {
   std::mt19937_64& random_;
 };
 
-TEST(ArgumentTable, AgreesWithBind) {
+class ArgumentTableTest : public testing::TestWithParam<bool> {};
+
+TEST_P(ArgumentTableTest, AgreesWithBind) {
   const uint64_t first = seed();
   SCOPED_TRACE("TW_TEST_SEED=" + std::to_string(first));
   std::mt19937_64 random(first);
-  const Recipe recipe = full_recipe();
+  const Recipe recipe = full_recipe(GetParam());
   ASSERT_TRUE(check(recipe).has_value());
   const ArgumentTable table(recipe);
   int quick = 0, slow = 0, refused = 0;
   for (int i = 0; i < 20'000; ++i) {
-    const Call call(random);
+    const Call call(random, GetParam());
     Binding by_table, by_bind;
     const bool is_quick = table.bind(call.arguments(), TW_CPU, by_table);
     const Status status = bind(recipe, call.arguments(), TW_CPU, by_bind);
@@ -114,6 +118,9 @@ TEST(ArgumentTable, AgreesWithBind) {
   EXPECT_GT(refused, 1000);
   EXPECT_LT(slow, quick / 2) << "ordinary arguments are quick";
 }
+
+INSTANTIATE_TEST_SUITE_P(OptionalTensor, ArgumentTableTest, testing::Bool(),
+                         [](const auto& test) { return test.param ? "there" : "absent"; });
 
 TEST(Formula, AgreesWithEvaluate) {
   const std::vector<int64_t> slots = {7, -9, 0, INT64_MAX, INT64_MIN};
