@@ -120,34 +120,33 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
     l_.define(variable, i.is_constant ? i : b_.convert(Scalar::S64, Scalar::S32, i));
   };
   b_.if_then(b_.compare(Compare::Gt, Scalar::S32, count, 0), [&] {
-    l_.index_.push();
-    bind(0);
     wait(*c.k);
     product(*c.first, body);
     finish_products();
     leave(*c.k);
-    emit_all(c.early);
-    emit_all(c.late);
-    pack_operand(c.second->as<ir::GemmAttributes>());
-    l_.index_.pop();
-    b_.for_range(1, count, 1, [&](Reg i) {
+    const Reg i = b_.copy_of(0), under_way = b_.copy_of(0);
+    b_.loop([&] {
       l_.index_.push();
       bind(i);
+      emit_all(c.early);
+      if (groups_ < 3) pin(c.early);  // three warpgroups fill the gaps as it is
+      finish_products();
+      release(*c.v, under_way, b_.compare(Compare::Ne, Scalar::S32, i, 0));
+      emit_all(c.late);
+      pack_operand(c.second->as<ir::GemmAttributes>());
+      l_.index_.pop();
+      b_.binary_into(i, Op::Add, Scalar::S32, i, 1);
+      b_.break_if(b_.compare(Compare::Ge, Scalar::S32, i, count));
       wait(*c.k);
       take_turn();
       product(*c.first, body);
       wait(*c.v);
       product(*c.second, body, true);
       pass_turn();
+      b_.assign(under_way, c.v->stage);
+      advance(*c.v);
       b_.emit(Op::WgmmaWait, {}, {}, {1});
       leave(*c.k);
-      emit_all(c.early);
-      if (groups_ < 3) pin(c.early);  // three warpgroups fill the gaps as it is
-      finish_products();
-      leave(*c.v);
-      emit_all(c.late);
-      pack_operand(c.second->as<ir::GemmAttributes>());
-      l_.index_.pop();
     });
     wait(*c.v);
     product(*c.second, body, true);

@@ -81,6 +81,7 @@ class HopperForm {
   void find_unrounded();
   bool can_stage(const ir::Op& op) const;
   void place_shared();
+  void prefetch_next_block(int bytes_left);
 
   /// Declares the tensor map of `view` with this box; dimensions innermost first.
   int map_for(const ir::View& view, int rows, int columns, Swizzle swizzle);

@@ -121,6 +121,7 @@ void HopperForm::place_shared() {
       throw No{fmt::format("{} bytes of stages", total())};
     }
   }
+  prefetch_next_block(limit - total() - staging_bytes_);
   for (Ring& ring : rings_)
     ring.offset = l_.reserve_shared(int64_t{ring.stages} * ring.stage_bytes, 1024, l_.grid_.location);
   staging_ = l_.reserve_shared(staging_bytes_, 1024, l_.grid_.location);
@@ -131,6 +132,16 @@ void HopperForm::place_shared() {
   handed_.stage_bytes = 16;
   handed_.offset = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
   handed_.barriers = l_.reserve_shared(2 * 16, 16, l_.grid_.location);
+}
+
+/// What a block loads once gets a second stage where it fits: the next block's is then on its way, and behind it the
+/// first stages of its loops, while this one ends.
+void HopperForm::prefetch_next_block(int bytes_left) {
+  for (Ring& ring : rings_) {
+    if (ring.home != &l_.block_region() || ring.stages > 1 || ring.stage_bytes + 16 > bytes_left) continue;
+    ring.stages = 2;
+    bytes_left -= ring.stage_bytes + 16;
+  }
 }
 
 int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swizzle) {
