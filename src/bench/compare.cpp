@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/oracle/contract.h"
 #include "bench/stage_cells.h"
 #include "bench/stage_runner.h"
 #include "measure/machine.h"
@@ -51,6 +52,13 @@ Result<CompareReport> run_compare(const CompareOptions& options) {
   base.subject = {workload_key(options.workload), to_string(options.workload.dtypes),
                   measure::cpu_device_name(options.threads)};
   base.candidate = report.a_name;
+  ContractOptions contract;
+  contract.device = options.device;
+  contract.data.seed = options.seed;
+  base.contract_digest = contract_text(options.workload, contract).digest;
+  base.detail["spelling"] = options.a;
+  base.detail["threads"] = options.threads;
+  base.detail["config"] = options.config;
   base.command = options.command;
   base.started_at = utc_now();
   report.ratio = ratio_cell(base, outcome->result, options.delta);

@@ -81,6 +81,22 @@ Result<ReferenceSelection> choose_references(const BenchOptions& options, const 
   return selection;
 }
 
+/// Whether any candidate of this workload can be opened at all: if not, its references would be measured for nothing.
+bool any_opens(const BenchOptions& options, const StageRunner& runner, const Workload& workload) {
+  return std::ranges::any_of(options.candidates, [&](const std::string& spelling) {
+    StageRequest r;
+    r.kind = StageKind::Import;
+    r.candidate = spelling;
+    r.workload = workload_key(workload);
+    r.dtypes = to_string(workload.dtypes);
+    r.lengths = workload.lengths;
+    r.device = options.device;
+    r.threads = options.threads;
+    r.timeout_ms = options.timeout_ms;
+    return takes_part(options, spelling, workload) && runner.run(r).has_value();
+  });
+}
+
 /// Fastest measured reference on the same subject: what the candidate has to beat.
 const Outcome* best_reference(const std::vector<Outcome>& outcomes, const Subject& subject,
                               const std::string& not_this) {
@@ -146,8 +162,9 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   RunContext context{options, *log, runner, progress, environment, report.roofline, {}, device_name(options)};
   for (const Workload& workload : options.workloads) {
     std::vector<Outcome> rivals, judged;
-    if (!options.references.empty()) progress.begin("references on " + workload_key(workload), kSelectionMs);
-    auto selection = choose_references(options, runner, workload, report);
+    const bool has_rivals = !options.references.empty() && any_opens(options, runner, workload);
+    if (has_rivals) progress.begin("references on " + workload_key(workload), kSelectionMs);
+    auto selection = has_rivals ? choose_references(options, runner, workload, report) : ReferenceSelection{};
     if (!selection) return std::unexpected(selection.error());
     context.references = *selection;
     for (const std::string& spelling : selection->chosen) {

@@ -113,8 +113,10 @@ json outcome_json(const Outcome& outcome) {
 std::string render_time(const Cell* cell) {
   if (cell == nullptr || cell->state != State::Measured || !cell->value) return word(cell);
   std::string text = duration_text(*cell->value);
-  if (cell->ci && *cell->value > 0)
-    text += fmt::format(" ±{:.1f}%", 50 * (cell->ci->high - cell->ci->low) / *cell->value);
+  if (cell->ci && *cell->value > 0) {
+    const double half_percent = 50 * (cell->ci->high - cell->ci->low) / *cell->value;
+    text += half_percent > 100 ? " ±>100%" : fmt::format(" ±{:.1f}%", half_percent);
+  }
   if (cell->stop_reason == "timeout") text += " (timeout)";
   return text;
 }

@@ -185,7 +185,8 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
     };
     const CheckReport against = check_candidate(*workload, std::ref(preparer), main_only);
     holds_against_r1 = against.accepted();
-    report.main.judgements = against.main.judgements;
+    // The record keeps the judgement that decided.
+    if (holds_against_r1) report.main.judgements = against.main.judgements;
   }
   json detail = to_json(report);
   if (reference) detail["r1"] = {{"name", reference->name()}, {"relative_rule_holds_against_it", holds_against_r1}};

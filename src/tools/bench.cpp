@@ -120,8 +120,17 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Plan& pl
   for (const std::string& spelling : out.candidates) {
     if (auto made = session.kinds.make(spelling); !made) return std::unexpected(made.error());
   }
+  // A reference that is spelled wrong is the user's mistake when he named it; its search is paid here, not in a stage.
+  for (const std::string& spelling : out.references) {
+    if (auto made = session.kinds.make(spelling); !made && !options.references.empty())
+      return std::unexpected(made.error());
+  }
   out.device = options.workload.device;
   out.threads = thread_count(options.workload);
+  if (!nlohmann::json::parse(options.config, nullptr, false).is_object()) {
+    return fail(DiagnosticCode::E1600, fmt::format("--config {}: not a JSON object", options.config),
+                R"(for example --config '{"block_M": 64}')");
+  }
   out.config = options.config;
   out.seed = options.workload.seed;
   out.out = options.out;
@@ -247,6 +256,7 @@ Run add_bench(CLI::App& app, Session& session) {
   add_workload_options(app, options->workload);
   app.add_option("--reference", options->references,
                  "what to compare with (default: every reference that is installed); may be repeated")
+      ->allow_extra_args(false)
       ->type_name("CANDIDATE");
   app.add_flag("--unchecked", options->unchecked,
                "print times of kernels that have no independent reference, marked *unchecked*; never recorded");

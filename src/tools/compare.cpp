@@ -3,8 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 
+#include "bench/record/cell_log.h"
 #include "tools/command.h"
 #include "tools/workload_options.h"
 
@@ -17,6 +19,7 @@ struct Options {
   int rounds = 52;
   double delta_percent = 2;
   std::string config = "{}";
+  std::string out;
   bool no_check = false;
   bool json = false;
   int64_t timeout_s = 120;
@@ -48,6 +51,17 @@ void print_report(const bench::CompareReport& report) {
              report.ratio.n, 100 * detail.value("delta", 0.0));
 }
 
+/// Into the record, when one was named and something was compared.
+Status keep(const Options& options, bench::CompareReport& report) {
+  if (options.out.empty() || !report.incorrect.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  auto log = bench::CellLog::open(std::filesystem::path(options.out) / "cells.jsonl");
+  if (!log) return std::unexpected(log.error());
+  report.ratio.ended_at = bench::utc_now();
+  return log->append(report.ratio);
+}
+
 }  // namespace
 
 Run add_compare(CLI::App& app, Session& session) {
@@ -65,6 +79,8 @@ Run add_compare(CLI::App& app, Session& session) {
   app.add_option("--timeout-s", options->timeout_s, "longest silence before a candidate is killed")
       ->check(CLI::Range(1, 86400));
   app.add_flag("--no-check", options->no_check, "skip the correctness check (only when bench has just done it)");
+  app.add_option("--out", options->out, "append the ratio to the record in this folder, for decide and report")
+      ->type_name("FOLDER");
   app.add_flag("--json", options->json, "print as JSON");
   app.footer(
       "Examples:\n"
@@ -96,6 +112,7 @@ Run add_compare(CLI::App& app, Session& session) {
     compare.timeout_ms = options->timeout_s * 1000;
     auto report = bench::run_compare(compare);
     if (!report) return std::unexpected(report.error());
+    if (auto kept = keep(*options, *report); !kept) return std::unexpected(kept.error());
     if (options->json) {
       fmt::print("{}\n", nlohmann::json{{"a", report->a_name},
                                         {"b", report->b_name},

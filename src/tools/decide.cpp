@@ -55,6 +55,7 @@ Result<ExitCode> run_register(const Options& options, const Objective& objective
 
 Result<Evidence> gather(const Options& options, const Objective& objective) {
   EvidenceInput input;
+  input.folder = options.out;
   input.draws = options.draws;
   Result<std::vector<bench::Cell>> cells = read_record(options);
   if (!cells) return std::unexpected(cells.error());

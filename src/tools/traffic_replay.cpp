@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "base/line_log.h"
 #include "bench/candidate_replay.h"
@@ -73,6 +74,20 @@ void print_report(const ReplayReport& r, const Options& options) {
   fmt::print("  misses per 500 requests, %:{}\n", rates);
 }
 
+/// The other runs of an existing service.json: a run replaces only the one of its own kind.
+nlohmann::json other_runs(const std::filesystem::path& path, const nlohmann::json& run) {
+  std::ifstream in(path);
+  const nlohmann::json known = in ? nlohmann::json::parse(in, nullptr, false) : nlohmann::json();
+  nlohmann::json kept = nlohmann::json::array();
+  const auto kind = [](const nlohmann::json& one) {
+    return std::tuple(one.value("policy", ""), one.value("miss", ""), one.value("serving", ""));
+  };
+  for (const nlohmann::json& one : known.is_array() ? known : nlohmann::json::array()) {
+    if (one.is_object() && one.value("state", "") == "measured" && kind(one) != kind(run)) kept.push_back(one);
+  }
+  return kept;
+}
+
 /// service.json for the report, and this policy's numbers in replay.json for `decide`.
 Status write_files(const Options& options, const ReplayReport& report) {
   nlohmann::json run = to_json(report);
@@ -85,7 +100,9 @@ Status write_files(const Options& options, const ReplayReport& report) {
   all[report.serving] = run;
   if (Status status = bench::replace_file(folder / "replay.json", all.dump(2) + "\n"); !status) return status;
   run["timeline"] = sampled_timeline(report.service);
-  return bench::replace_file(folder / "service.json", nlohmann::json::array({run}).dump() + "\n");
+  nlohmann::json runs = other_runs(folder / "service.json", run);
+  runs.push_back(std::move(run));
+  return bench::replace_file(folder / "service.json", runs.dump() + "\n");
 }
 
 Result<ServingPolicy> parse_serving(const std::string& text) {

@@ -33,6 +33,7 @@ void add_workload_options(CLI::App& app, WorkloadOptions& options) {
   app.add_option("--op", options.keys,
                  "what to compute, as op:dims[:layout][:mask], e.g. gemm:1024x1024x1024 or "
                  "attn:b1hq8hkv8sq512sk512d64:bshd:causal-br; may be repeated")
+      ->allow_extra_args(false)  // what follows the key may be a candidate
       ->type_name("KEY");
   app.add_option("--dtype", options.dtype, "element types: in/acc/out, or short f32, f16, bf16, i8")
       ->capture_default_str();

@@ -96,6 +96,24 @@ TEST_P(DocumentedCommands, ExistWithTheirOptions) {
   EXPECT_GT(checked, 0);
 }
 
+TEST(Translation, GivesTheSameCommandsUnderTheSameHeadings) {
+  const std::string original = text_of(fs::path(TW_SOURCE_DIR) / "README.md");
+  const std::string translation = text_of(fs::path(TW_SOURCE_DIR) / "README.es.md");
+  const auto trimmed = [](std::vector<std::string> commands) {
+    for (std::string& command : commands) {
+      while (command.ends_with(' ')) command.pop_back();
+    }
+    return commands;
+  };
+  EXPECT_EQ(trimmed(commands_of(original)), trimmed(commands_of(translation)));
+  const auto headings = [](const std::string& page) {
+    size_t count = 0;
+    for (size_t at = page.find("\n## "); at != std::string::npos; at = page.find("\n## ", at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(headings(original), headings(translation));
+}
+
 INSTANTIATE_TEST_SUITE_P(Pages, DocumentedCommands,
                          testing::Values("README.md", "README.es.md", "docs/tutorial.md", "docs/method.md"),
                          [](const auto& page) {

@@ -6,6 +6,7 @@
 #include "adapters/rival/blas_attention.h"
 #include "adapters/rival/onednn.h"
 #include "adapters/rival/product_contract.h"
+#include "adapters/rival/shared_object.h"
 
 namespace tilewright::adapters {
 namespace {
@@ -86,6 +87,7 @@ Result<candidate::CandidatePtr> make_rival(const std::string& target, const Riva
   const size_t at = target.find('@');
   const std::string name = target.substr(0, at);
   const std::string path = at == std::string::npos ? "" : target.substr(at + 1);
+  if (path.empty()) python_folders(options.python);  // here, so that the processes that open it need not search
   if (name == "openblas") return std::make_unique<BlasCandidate>(BlasKind::OpenBlas, path, options.python);
   if (name == "blis") return std::make_unique<BlasCandidate>(BlasKind::Blis, path, options.python);
   if (name == "onednn") return make_onednn(path, options.python);

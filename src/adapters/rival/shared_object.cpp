@@ -2,10 +2,13 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <sstream>
 
 namespace tilewright::adapters {
 
@@ -19,7 +22,9 @@ Result<SharedObject> SharedObject::open(const std::string& path) {
 
 void* SharedObject::address(const std::string& name) const { return ::dlsym(handle_, name.c_str()); }
 
-std::vector<std::string> python_folders(const std::string& python) {
+namespace {
+
+std::vector<std::string> ask_interpreter(const std::string& python) {
   const std::string command = python +
                               " -c \"import sysconfig as s; print(s.get_paths()['platlib']); "
                               "print(s.get_config_var('prefix') + '/lib')\" 2>/dev/null";
@@ -31,6 +36,19 @@ std::vector<std::string> python_folders(const std::string& python) {
     while (!folder.empty() && folder.back() == '\n') folder.pop_back();
     folders.push_back(std::move(folder));
   }
+  return folders;
+}
+
+}  // namespace
+
+std::vector<std::string> python_folders(const std::string& python) {
+  // A parent's answer reaches its children this way: the search must not be part of what a rival takes to open.
+  constexpr const char* kKnown = "TILEWRIGHT_PYTHON_FOLDERS";
+  if (::getenv(kKnown) == nullptr)
+    ::setenv(kKnown, fmt::format("{}", fmt::join(ask_interpreter(python), ":")).c_str(), /*overwrite=*/1);
+  std::vector<std::string> folders;
+  std::istringstream known(::getenv(kKnown));
+  for (std::string folder; std::getline(known, folder, ':');) folders.push_back(folder);
   return folders;
 }
 

@@ -26,18 +26,36 @@ std::string workload_words(const Evidence& evidence) {
   return fmt::format(" --op {} --dtype {}", evidence.subject.shape, evidence.subject.dtype);
 }
 
+/// As the record was measured, and into the same record: without these words the answer would land elsewhere.
+std::string record_words(const Evidence& evidence) {
+  std::string words;
+  for (const auto& [stage, cell] : evidence.cells) {
+    if (!cell.detail.is_object() || !cell.detail.contains("threads")) continue;
+    words = fmt::format(" --threads {}", cell.detail.value("threads", 1));
+    break;
+  }
+  if (!evidence.folder.empty() && evidence.folder != "out") words += " --out " + evidence.folder;
+  return words;
+}
+
 /// The command that measures what an open clause lacks.
 std::string bench_command(const Evidence& evidence, Stage stage, const Cell* cell) {
   if (cell && !cell->how_to_run.empty()) return cell->how_to_run;
   const std::string candidate = spelling_of(evidence.candidate, evidence.cells);
   if (stage == Stage::Tune)
     return fmt::format("tilewright tune {}{} --space space.json", candidate, workload_words(evidence));
-  return fmt::format("tilewright bench {}{} --budget full", candidate, workload_words(evidence));
+  std::string rival;
+  if (!evidence.reference_cells.empty())
+    rival = " --reference " + spelling_of(evidence.reference, evidence.reference_cells);
+  return fmt::format("tilewright bench {}{}{} --budget full{}", candidate, workload_words(evidence), rival,
+                     record_words(evidence));
 }
 
 std::string compare_command(const Evidence& evidence) {
-  return fmt::format("tilewright compare {} {}{} --rounds 400", spelling_of(evidence.candidate, evidence.cells),
-                     spelling_of(evidence.reference, evidence.reference_cells), workload_words(evidence));
+  const std::string words = record_words(evidence);
+  return fmt::format("tilewright compare {} {}{} --rounds 400{}{}", spelling_of(evidence.candidate, evidence.cells),
+                     spelling_of(evidence.reference, evidence.reference_cells), workload_words(evidence), words,
+                     words.find("--out") == std::string::npos ? " --out out" : "");
 }
 
 class Judge {
@@ -184,7 +202,11 @@ class Judge {
     Clause clause{clause_name, Finding::Open, "", "", {}};
     clause.text = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}] against {}", 100 * found->value, 100 * found->low,
                               100 * found->high, evidence_.reference);
-    if (found->low >= objective_.min_gain)
+    if (found->low >= objective_.min_gain && evidence_.failed_gate) {
+      clause.text += "; the A/A gate of the comparison failed: this machine was too noisy to say so";
+      clause.command = compare_command(evidence_);
+      clause.seqs.push_back(evidence_.failed_gate->seq);
+    } else if (found->low >= objective_.min_gain)
       clause.finding = Finding::Holds;
     else if (found->high < objective_.min_gain)
       clause.finding = Finding::Violated;

@@ -116,6 +116,7 @@ Result<Evidence> collect(const Objective& objective, const EvidenceInput& input)
   evidence.candidate = objective.candidate;
   evidence.registration = input.registration;
   evidence.replay = input.replay;
+  evidence.folder = input.folder;
   evidence.cost = summarise(input.costs, objective.candidate);
   const Result<bench::Subject> subject = find_subject(objective, input.cells);
   if (!subject) return std::unexpected(subject.error());
@@ -140,8 +141,10 @@ Result<Evidence> collect(const Objective& objective, const EvidenceInput& input)
   for (const Cell& cell : facts) {
     const bool is_ratio =
         cell.stage == Stage::Ratio && cell.candidate == objective.candidate && cell.subject == evidence.subject;
-    if (is_ratio && cell.state == State::Measured && cell.detail.value("rival", "") == evidence.reference)
-      evidence.ratio = cell;
+    if (!is_ratio || cell.detail.value("rival", "") != evidence.reference) continue;
+    if (cell.state == State::Measured) evidence.ratio = cell;
+    const bool is_noise = cell.state == State::Failed && cell.reason.starts_with("noise");
+    evidence.failed_gate = is_noise ? std::optional(cell) : std::nullopt;
   }
   evidence.tail = tail_of(evidence.measured(*bench::parse_stage(objective.metric)));
   evidence.reference_tail = tail_of(evidence.measured_reference(*bench::parse_stage(objective.metric)));

@@ -30,6 +30,7 @@ struct Evidence {
   std::map<bench::Stage, bench::Cell> reference_cells;
   std::vector<std::pair<std::string, double>> rivals;  ///< every rival with a value, fastest first
   std::optional<bench::Cell> ratio;                    ///< the paired ratio against `reference`
+  std::optional<bench::Cell> failed_gate;              ///< the last comparison, when its A/A gate found only noise
   std::optional<Tail> tail, reference_tail;            ///< of the metric, where it was measured
   std::vector<Draw> draws;
   bool is_paired = false;
@@ -38,6 +39,7 @@ struct Evidence {
   uint64_t first_measured_seq = 0;  ///< 0: nothing was measured
   int64_t claimed_cells = 0;
   nlohmann::json replay;  ///< of `traffic replay`, or null
+  std::string folder;     ///< of the record, for the commands that add to it; empty: the default
 
   const bench::Cell* measured(bench::Stage stage) const;  ///< null unless the latest cell is `measured`
   const bench::Cell* measured_reference(bench::Stage stage) const;
@@ -48,6 +50,7 @@ struct EvidenceInput {
   std::vector<CostEntry> costs;
   std::optional<Registration> registration;
   nlohmann::json replay;
+  std::string folder;
   DrawOptions draws;
 };
 

@@ -130,8 +130,8 @@ std::string matrix(const ReportView& view) {
   }
   html += "</tr>";
   for (const std::string& candidate : view.candidates) {
-    html +=
-        fmt::format("<tr><td><span class=\"sw b{}\"></span><b>{}</b></td>", view.colour(candidate), escape(candidate));
+    html += fmt::format("<tr><td class=\"name\"><span class=\"sw b{}\"></span><b>{}</b></td>", view.colour(candidate),
+                        escape(candidate));
     for (const Stage stage : kMatrixStages) html += matrix_cell(view.find(candidate, stage));
     html += "</tr>";
   }
@@ -185,17 +185,18 @@ std::string open_list(const ReportView& view) {
   std::string rows;
   for (const Cell& cell : view.latest) {
     if (cell.state != State::NotRun && cell.state != State::Failed) continue;
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                        link(cell.seq, escape(cell.candidate)), bench::info(cell.stage).metric, bench::name(cell.state),
-                        escape(cell.reason),
-                        cell.how_to_run.empty() ? "" : fmt::format("<code>{}</code>", escape(cell.how_to_run)));
+    rows += fmt::format(
+        "<tr><td class=\"name\">{}</td><td>{}</td><td class=\"word\">{}</td><td>{}</td><td>{}</td></tr>",
+        link(cell.seq, escape(cell.candidate)), bench::info(cell.stage).metric, bench::name(cell.state),
+        escape(cell.reason), cell.how_to_run.empty() ? "" : fmt::format("<code>{}</code>", escape(cell.how_to_run)));
   }
   if (rows.empty()) return "";
-  return card("What was not run, and what failed", "a missing number is never an old one or a zero",
-              "<div class=\"scroll\"><table><tr><th>candidate</th><th>stage</th><th>state</th><th>why</th><th>how to "
-              "run it</th></tr>" +
-                  rows + "</table></div>",
-              true);
+  return card(
+      "What was not run, and what failed", "a missing number is never an old one or a zero",
+      "<div class=\"scroll roomy\"><table><tr><th>candidate</th><th>stage</th><th>state</th><th>why</th><th>how to "
+      "run it</th></tr>" +
+          rows + "</table></div>",
+      true);
 }
 
 std::string costs_card(const ReportView& view) {
@@ -220,7 +221,8 @@ std::string record_row(const Cell& cell) {
   const std::string state =
       std::string(bench::name(cell.state)) + (qualifiers_of(cell).empty() ? "" : ", " + qualifiers_of(cell));
   return fmt::format(
-      "<tr id=\"seq-{}\"><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
+      "<tr id=\"seq-{}\"><td class=\"n\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td class=\"n value\">{}</td><td "
       "class=\"n\">{}</td><td class=\"n\">{}</td>"
       "<td>{}</td><td>{}</td></tr>\n",
       cell.seq, cell.seq, escape(cell.candidate), bench::info(cell.stage).metric, escape(cell.subject.shape),
@@ -235,7 +237,7 @@ std::string records(const ReportView& view) {
   for (const Cell& cell : view.input.cells) rows += record_row(cell);
   return card(
       "Records", "every number above leads here; samples and environments are in cells.jsonl",
-      "<div class=\"scroll\"><table><tr><th "
+      "<div class=\"scroll roomy\"><table><tr><th "
       "class=\"n\">seq</th><th>candidate</th><th>stage</th><th>shape</th><th>state</th><th class=\"n\">value</th>"
       "<th class=\"n\">95 %</th><th class=\"n\">samples</th><th>stopped by</th><th>command</th></tr>" +
           rows + "</table></div>",

@@ -27,7 +27,8 @@ h1{font-size:27px;line-height:1.2;margin:0 0 6px;letter-spacing:-.015em}h2{font-
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{font-weight:600;text-align:left;color:var(--soft);font-size:12.5px;padding:6px 9px;border-bottom:1px solid var(--line);white-space:nowrap}
 td{padding:6px 9px;border-bottom:1px solid var(--hair);vertical-align:top}tr:last-child td{border-bottom:0}
-td.n,th.n{text-align:right;white-space:nowrap}td small{color:var(--soft)}
+td.n,th.n{text-align:right;white-space:nowrap}td small{color:var(--soft)}td.name,td.word{white-space:nowrap}td.value{white-space:normal;min-width:12ch}
+td.failed small{display:inline-block;white-space:normal;max-width:26ch;text-align:right}.roomy table{min-width:860px}
 td.notrun{color:var(--soft);font-style:italic}td.failed{color:var(--bad);background:var(--badbg)}td.weak{background:var(--openbg)}
 a{color:inherit;text-decoration-color:color-mix(in srgb,currentColor 35%,transparent);text-underline-offset:2.5px}a:hover{text-decoration-color:currentColor}
 svg a{text-decoration:none}svg a:hover{opacity:.75}

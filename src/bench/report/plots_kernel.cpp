@@ -19,10 +19,13 @@ using bench::State;
 namespace {
 
 constexpr double kWidth = 640;
-constexpr double kLeft = 128, kRight = kWidth - 18;
+constexpr double kLeft = 186, kRight = kWidth - 18;
 
-std::string short_name(const std::string& name, size_t limit = 17) {
-  return name.size() <= limit ? name : name.substr(0, limit - 1) + "…";
+/// Both ends of a long name: what tells two of a family apart is often the last part.
+std::string short_name(const std::string& name, size_t limit = 23) {
+  if (name.size() <= limit) return name;
+  const size_t tail = limit / 3;
+  return name.substr(0, limit - 1 - tail) + "…" + name.substr(name.size() - tail);
 }
 
 std::string command_for(const ReportView& view) {
@@ -90,7 +93,7 @@ Drawing plot_waterfall(const ReportView& view) {
   std::string last;
   double y = top;
   for (const Bar& bar : bars) {
-    if (bar.candidate != last) svg.text(kLeft - 58, y + 16, short_name(bar.candidate, 12), "t end strong");
+    if (bar.candidate != last) svg.text(kLeft - 58, y + 16, short_name(bar.candidate, 16), "t end strong");
     last = bar.candidate;
     svg.text(kLeft - 8, y + 16, bar.label, "t end soft");
     double at = 0;
@@ -190,6 +193,15 @@ std::vector<ForestRow> forest_rows(const ReportView& view) {
   return rows;
 }
 
+/// Why a comparison has a gate but no ratio.
+std::string missing_ratio(const ReportView& view) {
+  for (const Cell& cell : view.latest) {
+    if (cell.stage == Stage::Ratio && cell.state == State::Failed)
+      return fmt::format("{}: no ratio ({})", short_name(cell.candidate), cell.reason.substr(0, cell.reason.find(':')));
+  }
+  return "";
+}
+
 }  // namespace
 
 Drawing plot_forest(const ReportView& view) {
@@ -205,8 +217,10 @@ Drawing plot_forest(const ReportView& view) {
     lo = std::min(lo, row.low * 0.93);
     hi = std::max(hi, row.high * 1.07);
   }
+  const std::string missing = missing_ratio(view);
   const double top = 26, height = 28, bottom = top + height * static_cast<double>(rows.size()), left = 178;
-  Svg svg(kWidth, bottom + 44);
+  Svg svg(kWidth, bottom + (missing.empty() ? 44 : 64));
+  if (!missing.empty()) svg.text(left - 166, bottom + 56, missing, "t k-bad-text");
   const Scale x{lo, hi, left, kRight - 124, true};
   svg.rect(x(1 / 1.02), top - 8, x(1.02) - x(1 / 1.02), bottom - top + 8, "band");
   svg.x_axis(x, bottom, top - 8, {.title = "time ÷ rival's time", .label = shown, .about = 5});

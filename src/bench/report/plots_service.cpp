@@ -83,7 +83,8 @@ Drawing plot_service(const ReportView& view) {
   Svg svg(2 * kWidth + 20, height * static_cast<double>((panels + 1) / 2) + 46);
   for (size_t i = 0; i < panels; ++i) {
     const nlohmann::json& run = runs[i];
-    const double left = kLeft + (i % 2 ? kWidth + 20 : 0), right = left + kRight - kLeft;
+    const double left = kLeft + (i % 2 ? kWidth + 20 : 0);
+    const double right = left + kRight - kLeft + (panels == 1 ? kWidth + 20 : 0);
     const double top = 30 + height * static_cast<double>(i / 2), bottom = top + height - 56;
     double end = 1, lo = INFINITY, hi = 0;
     for (const nlohmann::json& p : run["timeline"]) {
@@ -91,12 +92,16 @@ Drawing plot_service(const ReportView& view) {
       lo = std::min(lo, std::max(1e-6, p.at(1).get<double>()));
       hi = std::max(hi, p.at(1).get<double>());
     }
-    const Scale x{0, end, left, right}, y{lo * 0.8, std::max(hi * 1.2, lo * 2), bottom, top, true};
+    const Scale x{0, end / 60, left, right}, y{lo * 0.8, std::max(hi * 1.2, lo * 2), bottom, top, true};
     svg.y_axis(
         y, left, right,
         {.title = "", .label = [](double v) { return v < 1 ? shown(v * 1e3) + " ms" : shown(v) + " s"; }, .about = 3});
-    svg.x_axis(x, bottom, top, {.title = "", .label = [](double v) { return shown(v / 60) + " min"; }, .about = 6});
-    svg.text(left, top - 9, fmt::format("{} / {}", run.value("policy", ""), run.value("miss", "")), "t strong");
+    svg.x_axis(x, bottom, top, {.title = "", .label = [](double v) { return shown(v) + " min"; }, .about = 6});
+    const std::string serving = run.value("serving", "");
+    svg.text(left, top - 9,
+             fmt::format("{} / {}{}", run.value("policy", ""), run.value("miss", ""),
+                         serving.empty() ? "" : " / " + serving),
+             "t strong");
     const nlohmann::json steady = run.value("steady_at_s", nlohmann::json("never"));
     svg.text(right, top - 9,
              fmt::format(
@@ -105,11 +110,11 @@ Drawing plot_service(const ReportView& view) {
              "t end soft");
     for (const nlohmann::json& p : run["timeline"]) {
       const int kind = p.at(2).get<int>();
-      const double px = x(p.at(0).get<double>()), py = y(p.at(1).get<double>());
+      const double px = x(p.at(0).get<double>() / 60), py = y(p.at(1).get<double>());
       if (kind == 2) svg.line(px, bottom, px, py, "stall");
       svg.dot(px, py, kind ? 2.2 : 1.3, kind == 2 ? "f-open" : kind == 1 ? "f-open faint2" : "f0 faint2");
     }
-    if (steady.is_number()) svg.line(x(steady.get<double>()), top, x(steady.get<double>()), bottom, "steady");
+    if (steady.is_number()) svg.line(x(steady.get<double>() / 60), top, x(steady.get<double>() / 60), bottom, "steady");
   }
   svg.dot(kLeft + 4, svg.height() - 9, 2.6, "f0");
   svg.text(kLeft + 12, svg.height() - 5, "served warm", "t soft");
@@ -147,17 +152,18 @@ Drawing plot_break_even(const ReportView& view) {
   if (lines.empty())
     return {"", "no cost was measured", fmt::format("tilewright bench {}", d.value("candidate", "CANDIDATE"))};
   const double start = std::max(1.0, first / 4), end = std::max(horizon * 3, start * 1e3);
-  Svg svg(kWidth, 270);
-  const Scale x{start, end, kLeft, kRight, true}, y{0.2, 5, 222, 30, true};
+  constexpr double kTop = 54, kBottom = 246;
+  Svg svg(kWidth, kBottom + 48);
+  const Scale x{start, end, kLeft, kRight, true}, y{0.2, 5, kBottom, kTop, true};
   svg.y_axis(y, kLeft, kRight,
              {.title = "all that was spent ÷ staying with the reference", .label = shown, .about = 4});
-  svg.x_axis(x, 222, 30, {.title = "calls", .label = count, .about = 6});
+  svg.x_axis(x, kBottom, kTop, {.title = "calls", .label = count, .about = 6});
   svg.line(kLeft, y(1), kRight, y(1), "axis");
   const auto ratio = [&](double cost, double saving, double calls) {
     return (cost / calls + reference - saving) / reference;
   };
   constexpr int kSteps = 90;
-  double label_y = 168;
+  double label_x = 20;
   for (const Line& line : lines) {
     std::vector<std::pair<double, double>> curve, band;
     for (int i = 0; i <= kSteps; ++i) {
@@ -174,14 +180,15 @@ Drawing plot_break_even(const ReportView& view) {
     if (middle > 0)
       svg.dot(x(line.cost / middle), y(1), 4, fmt::format("f{}", line.colour),
               fmt::format("{}: {} calls", line.name, shown(line.cost / middle)));
-    svg.text(kLeft + 8, label_y,
+    svg.dot(label_x, 12, 4, fmt::format("f{}", line.colour));
+    svg.text(label_x + 9, 16,
              middle > 0 ? fmt::format("{}: {} calls", line.name, count(line.cost / middle))
                         : fmt::format("{}: never", line.name),
              fmt::format("t c{}", line.colour));
-    label_y += 16;
+    label_x += 208;
   }
-  svg.line(x(horizon), 30, x(horizon), 222, "steady");
-  svg.text(x(horizon) - 5, 216, "horizon", "t end soft");
+  svg.line(x(horizon), kTop, x(horizon), kBottom, "steady");
+  svg.text(x(horizon) - 5, kBottom - 6, "horizon", "t end soft");
   return {svg.str("relative cost against calls"), "", ""};
 }
 

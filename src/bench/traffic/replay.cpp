@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "bench/traffic/latency.h"
 #include "measure/order_statistics.h"
@@ -27,9 +28,10 @@ const char* name(ServingPolicy policy) {
 /// What is known of one key.
 struct Kernel {
   bool is_compiled = false;
-  double ready_s = 0;                 ///< on the trace's clock
-  bool is_serving = false;            ///< adaptive: promoted
-  bool is_barred = false;             ///< adaptive: rolled back
+  double ready_s = 0;       ///< on the trace's clock
+  bool is_serving = false;  ///< adaptive: promoted
+  bool is_barred = false;   ///< adaptive: rolled back
+  int64_t requests = 0;
   std::vector<double> ours, general;  ///< adaptive: paired times
 };
 
@@ -136,6 +138,7 @@ class Replayer {
 
   Status serve_adaptive(const Request& request, ServedRequest& served, double& seconds) {
     Kernel& kernel = known_[served.key];
+    ++kernel.requests;
     if (!kernel.is_compiled) {
       const Result<double> compiled = compile(served.key);
       if (!compiled) return std::unexpected(compiled.error());
@@ -152,7 +155,21 @@ class Replayer {
     if (Status status = run_fallback(request.prompt, seconds); !status) return status;
     const double limit = options_.explore_share * static_cast<double>(report_.service.timeline.size() + 1);
     if (!is_ready || static_cast<double>(report_.explored) + 1 > std::max(limit, 1.0)) return {};
-    return explore(request, served, kernel, seconds);
+    return served.key == explored_key(served.start_s) ? explore(request, served, kernel, seconds) : Status{};
+  }
+
+  /// Explored requests are few, so they go to one key until it is decided: the one begun, else the most asked for.
+  int64_t explored_key(double now_s) const {
+    const auto is_open = [&](const Kernel& kernel) {
+      const bool is_settled = std::ssize(kernel.ours) >= kPatience * options_.pairs;
+      return kernel.is_compiled && now_s >= kernel.ready_s && !kernel.is_serving && !kernel.is_barred && !is_settled;
+    };
+    const auto rank = [](const Kernel& kernel) { return std::pair(!kernel.ours.empty(), kernel.requests); };
+    int64_t best = -1;
+    for (const auto& [key, kernel] : known_) {
+      if (is_open(kernel) && (best < 0 || rank(kernel) > rank(known_.at(best)))) best = key;
+    }
+    return best;
   }
 
   /// Runs the same request on the compiled kernel too, and promotes it when the pairs say so.
@@ -249,6 +266,8 @@ class Replayer {
       }
     }
   }
+
+  static constexpr int64_t kPatience = 3;  ///< times the pairs a promotion needs, before a key is left alone
 
   const Trace& trace_;
   const KeyPolicy& policy_;

@@ -7,10 +7,9 @@
 // contention for cores is not replayed.) Policies:
 //   exact|pad…  every new key is compiled: before the request (`block`) or behind it while the fallback serves
 //   pinned      only keys of saved buckets; everything else runs the fallback and is logged; nothing is ever compiled
-//   adaptive    starts on the general kernel, compiles behind, tries at most 1 % of requests on both kernels, promotes
-//   a
-//               kernel only on a paired FASTER, goes back when p99 exceeds the SLO; writes every step to the telemetry,
-//               and falls to pinned at once when it cannot
+//   adaptive    starts on the general kernel, compiles behind, tries at most 1 % of requests on both kernels (one key
+//               after another, the most asked for first), promotes a kernel only on a paired FASTER, goes back when p99
+//               exceeds the SLO; writes every step to the telemetry, and falls to pinned at once when it cannot
 #pragma once
 
 #include <cstdint>

@@ -98,6 +98,22 @@ TEST(Replay, AdaptiveKeepsTheGeneralKernelWhenNothingIsFaster) {
   EXPECT_EQ(report.distinct_outputs, 1);
 }
 
+TEST(Replay, AdaptiveSpendsItsFewTrialsOnOneKeyAfterAnother) {
+  ToyOperator kernels;
+  Trace trace = steady_trace(3000, 8);
+  for (size_t i = 0; i < trace.requests.size(); i += 3)
+    trace.requests[i].prompt = 18 + static_cast<int64_t>(i % 5) * 10;
+  std::vector<std::string> events;
+  const ReplayOptions options{.serving = ServingPolicy::Adaptive, .telemetry = [&](const std::string& line) {
+                                events.push_back(line);
+                                return true;
+                              }};
+  const ReplayReport report = replay(trace, pad10(), kernels, options).value();
+  EXPECT_LE(report.explored, 30);
+  ASSERT_GE(events.size(), 2u) << "spread over six keys, 30 trials would decide none";
+  EXPECT_EQ(nlohmann::json::parse(events[0])["key"], 10) << "two thirds of the requests ask for it";
+}
+
 TEST(Replay, AdaptiveGoesBackAboveTheSlo) {
   ToyOperator kernels;
   const ReplayOptions options{
