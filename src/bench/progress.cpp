@@ -53,7 +53,9 @@ void Progress::draw(bool force) {
   const double planned_so_far = std::max(done_ms_ + in_step, 1.0);
   const double inertia = planned_ms_ / 4;
   const double speed = std::clamp((elapsed + inertia) / (planned_so_far + inertia), 0.2, 5.0);
-  const double left = std::max(planned_ms_ - planned_so_far, 0.0) * speed;
+  // A step that takes longer than it should is not about to end.
+  const double overrun = std::max(static_cast<double>(now - step_ns_) * 1e-6 - current_ms_, 0.0) / 2;
+  const double left = std::max(planned_ms_ - planned_so_far, 0.0) * speed + overrun;
   const int percent = static_cast<int>(100 * std::min(planned_so_far / std::max(planned_ms_, 1.0), 1.0));
   const std::string line = fmt::format("[{:3}%] {} · {} left", percent, what_, duration(left));
   if (is_terminal_)

@@ -73,6 +73,13 @@ double load_average() {
   return getloadavg(loads, 1) == 1 ? loads[0] : 0;
 }
 
+int64_t run_delay_ns(int pid) {
+  const std::string path = pid == 0 ? "/proc/thread-self/schedstat" : fmt::format("/proc/{}/schedstat", pid);
+  std::ifstream in(path);
+  int64_t running = 0, waiting = 0;
+  return in >> running >> waiting ? waiting : 0;
+}
+
 std::optional<double> cpu_mhz() {
   const auto text = proc_value("/proc/cpuinfo", "cpu MHz");
   if (!text) return std::nullopt;

@@ -13,7 +13,10 @@ int usable_cpus();                 ///< this process's affinity
 int64_t last_level_cache_bytes();  ///< 32 MiB when the system does not say
 int64_t available_memory_bytes();
 std::optional<std::string> cpu_governor();
-double load_average();            ///< of the last minute
+double load_average();  ///< of the last minute
+/// How long this thread, or the main thread of process `pid`, has stood ready while other work had the processors; 0
+/// when the system does not say.
+int64_t run_delay_ns(int pid = 0);
 std::optional<double> cpu_mhz();  ///< of the first processor, now
 
 /// "cpu:<model>:<n>c" with the characters a table forbids replaced by '-'.

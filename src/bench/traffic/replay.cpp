@@ -158,16 +158,15 @@ class Replayer {
     return served.key == explored_key(served.start_s) ? explore(request, served, kernel, seconds) : Status{};
   }
 
-  /// Explored requests are few, so they go to one key until it is decided: the one begun, else the most asked for.
+  /// Explored requests are few, so they go to one key until it is decided: the most asked for.
   int64_t explored_key(double now_s) const {
     const auto is_open = [&](const Kernel& kernel) {
       const bool is_settled = std::ssize(kernel.ours) >= kPatience * options_.pairs;
       return kernel.is_compiled && now_s >= kernel.ready_s && !kernel.is_serving && !kernel.is_barred && !is_settled;
     };
-    const auto rank = [](const Kernel& kernel) { return std::pair(!kernel.ours.empty(), kernel.requests); };
     int64_t best = -1;
     for (const auto& [key, kernel] : known_) {
-      if (is_open(kernel) && (best < 0 || rank(kernel) > rank(known_.at(best)))) best = key;
+      if (is_open(kernel) && (best < 0 || kernel.requests > known_.at(best).requests)) best = key;
     }
     return best;
   }

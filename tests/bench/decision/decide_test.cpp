@@ -211,7 +211,7 @@ TEST(Decide, StaleTimedOutAndUnmeasuredAreInsufficient) {
   const Decision decision = decided(missing, objective());
   EXPECT_EQ(decision.verdict, Verdict::Insufficient);
   EXPECT_EQ(clause(decision, "peak").command,
-            "tilewright bench ours --op gemm:64x64x64:nn --dtype f32/f32/f32 --budget full");
+            "tilewright bench ours --op gemm:64x64x64:nn --dtype f32/f32/f32 --reference library --budget full");
 }
 
 TEST(Decide, HumanHoursEnterTheAdoption) {
