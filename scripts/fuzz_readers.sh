@@ -17,7 +17,7 @@ case $reader in
   language) sources=(src/lang/*.cpp src/ir/*.cpp src/base/*.cpp); options+=(-dict=tests/fuzz/language.dict) ;;
   records) sources=($(ls src/runtime/*.cpp | grep -v cpu_device) src/cache/entry.cpp src/base/*.cpp) ;;
   files) sources=(src/tune/*.cpp src/measure/*.cpp src/bench/record/*.cpp src/bench/traffic/*.cpp
-                  src/bench/decision/*.cpp src/base/*.cpp) ;;
+                  src/bench/decision/*.cpp src/bench/oracle/{arguments,mask,workload}.cpp src/base/*.cpp) ;;
   *) echo "no reader '$reader': language, records or files" >&2; exit 2 ;;
 esac
 build=build/fuzz
@@ -31,7 +31,7 @@ for source in "tests/fuzz/${reader}_fuzz.cpp" "${sources[@]}"; do
   [ "$object" -nt "$source" ] && continue
   printf '%s\0%s\0' "$source" "$object"
 done > "$build/to_compile"
-xargs -0 -r -n 2 -P "$(nproc)" sh -c '${TILEWRIGHT_LAUNCHER:-} clang++-19 -std=c++23 -O1 -g1 -DFMT_HEADER_ONLY \
+xargs -0 -r -n 2 -P "$(nproc)" sh -c '${TILEWRIGHT_LAUNCHER:-} clang++-19 -std=c++23 -Wno-deprecated-declarations -O1 -g1 -DFMT_HEADER_ONLY \
   -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Isrc -Iinclude -c "$0" -o "$1"' < "$build/to_compile"
 clang++-19 -fsanitize=fuzzer,address,undefined "${objects[@]}" -lxxhash -lsqlite3 -o "$build/${reader}_fuzz"
 [ -z "$build_only" ] || exit 0
