@@ -1,5 +1,7 @@
 // `parallel`: one thread computes the iterations whose elements it holds.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "plan/gpu/lowering.h"
 #include "plan/gpu/op_views.h"
@@ -131,7 +133,11 @@ void Lowering::parallel(const ir::Op& o) {
   if (const auto step = scale_step(o)) return defer_scale(o, *step);
   std::vector<int64_t> shape;
   for (const ir::Index& n : o.as<ir::ParallelAttributes>().extents) shape.push_back(n.constant().value_or(-1));
-  const bool is_static = std::find(shape.begin(), shape.end(), -1) == shape.end();
+  // More elements a thread than this are a loop: code that grows with the tile takes the assembler minutes.
+  constexpr int64_t kMostUnrolled = 64;
+  const bool is_static = std::ranges::none_of(shape, [](int64_t n) { return n < 0; });
+  const bool is_small = is_static && std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()) <=
+                                         kMostUnrolled * threads_;
   parallel_hazards(o);
   const ir::Op* outer = parallel_;
   parallel_ = &o;
@@ -143,7 +149,7 @@ void Lowering::parallel(const ir::Op& o) {
   };
   if (uses_fragments)
     parallel_over_fragments(o, identity ? Distribution(*identity) : row_major(shape, threads_, 4));
-  else if (is_static)
+  else if (is_small)
     for_elements(shape, nullptr, [&](const Coordinates& at, int, Operand) { body(at); });
   else
     for_dynamic_elements(o, body);
