@@ -163,6 +163,17 @@ class Judge {
     return clause;
   }
 
+  /// What rests on a difference of two times says nothing, either way, where identical code looked different or the
+  /// noise was too wide to tell.
+  Clause rest_on_gate(Clause clause) const {
+    if (!evidence_.failed_gate) return clause;
+    clause.finding = Finding::Open;
+    clause.text += "; the A/A gate of the comparison failed: this machine was too noisy to say so";
+    clause.command = compare_command(evidence_);
+    clause.seqs.push_back(evidence_.failed_gate->seq);
+    return clause;
+  }
+
   Clause correctness() const {
     const auto it = evidence_.cells.find(Stage::Check);
     if (it == evidence_.cells.end() || it->second.state == State::NotRun) {
@@ -202,17 +213,13 @@ class Judge {
     Clause clause{clause_name, Finding::Open, "", "", {}};
     clause.text = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}] against {}", 100 * found->value, 100 * found->low,
                               100 * found->high, evidence_.reference);
-    if (found->low >= objective_.min_gain && evidence_.failed_gate) {
-      clause.text += "; the A/A gate of the comparison failed: this machine was too noisy to say so";
-      clause.command = compare_command(evidence_);
-      clause.seqs.push_back(evidence_.failed_gate->seq);
-    } else if (found->low >= objective_.min_gain)
+    if (found->low >= objective_.min_gain)
       clause.finding = Finding::Holds;
     else if (found->high < objective_.min_gain)
       clause.finding = Finding::Violated;
     else
       clause.command = compare_command(evidence_);
-    return rest_on(std::move(clause),
+    return rest_on(rest_on_gate(std::move(clause)),
                    {ours, evidence_.measured_reference(metric_), evidence_.ratio ? &*evidence_.ratio : nullptr});
   }
 
@@ -309,8 +316,9 @@ class Judge {
       clause.finding = Finding::Violated;
     else
       clause.command = compare_command(evidence_);
+    clause = rest_on_gate(std::move(clause));
     for (const Stage stage : stages) clause = rest_on(std::move(clause), {evidence_.measured(stage)});
-    return clause;
+    return rest_on(std::move(clause), {evidence_.measured_reference(metric_)});
   }
 
   Clause adoption() {

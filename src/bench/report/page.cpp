@@ -71,6 +71,16 @@ std::string header(const ReportView& view) {
       escape(view.subject.device), view.input.cells.size(), view.input.written_at, pill);
 }
 
+/// The last record behind the clause whose name has these words: where a number of the decision comes from.
+uint64_t clause_seq(const nlohmann::json& decision, std::string_view words) {
+  if (!decision.is_object()) return 0;
+  for (const nlohmann::json& c : decision.value("clauses", nlohmann::json::array())) {
+    const nlohmann::json seqs = c.value("seqs", nlohmann::json::array());
+    if (c.value("name", "").find(words) != std::string::npos && !seqs.empty()) return seqs.back().get<uint64_t>();
+  }
+  return 0;
+}
+
 std::string tile(const std::string& value, const std::string& unit, const std::string& what) {
   return fmt::format("<div class=\"tile\"><b>{} <small>{}</small></b><span>{}</span></div>", value, unit, what);
 }
@@ -89,7 +99,7 @@ std::string tiles(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   if (d.is_object() && d.contains("gain") && !d.value("reference", "").empty() &&
       d["gain"]["ci"][0] != d["gain"]["ci"][1]) {
-    html += tile(fmt::format("{} %", shown(100 * d["gain"].value("value", 0.0))), "",
+    html += tile(link(clause_seq(d, " gain "), fmt::format("{} %", shown(100 * d["gain"].value("value", 0.0)))), "",
                  fmt::format("[{}, {}] ", shown(100 * d["gain"]["ci"][0].get<double>()),
                              shown(100 * d["gain"]["ci"][1].get<double>())) +
                      "time saved against " + escape(d.value("reference", "")));
@@ -165,6 +175,16 @@ std::string decision_card(const ReportView& view) {
          card("Decision", "clause by clause; the numbers lead to their records", body) + "</div>";
 }
 
+/// The record behind a number of the three ways; 0 for what replay.json and cost.jsonl hold.
+uint64_t source_of(const ReportView& view, const std::string& label) {
+  const nlohmann::json& d = view.input.decision;
+  if (label == "saved" || label == "forgone") return clause_seq(d, " gain ");
+  if (label == "break-even per upgrade") return clause_seq(d, "per toolchain upgrade");
+  if (label != "largest gain of the model" || view.candidates.empty()) return 0;
+  const Cell* model = view.find(view.candidates.front(), Stage::Model);
+  return model ? model->seq : 0;
+}
+
 std::string ways(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   if (!d.is_object() || !d.contains("options")) return "";
@@ -174,8 +194,10 @@ std::string ways(const ReportView& view) {
                         escape(option.value("name", "")), escape(option.value("best_when", "")),
                         escape(option.value("main_risk", "")));
     const nlohmann::json numbers = option.value("numbers", nlohmann::json::object());
-    for (const auto& [label, value] : numbers.items())
-      html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape(label), escape(value.get<std::string>()));
+    for (const auto& [label, value] : numbers.items()) {
+      html += fmt::format("<dt>{}</dt><dd>{}</dd>", escape(label),
+                          link(source_of(view, label), escape(value.get<std::string>())));
+    }
     html += "</dl></div>";
   }
   return card("Keep, pin, or adapt", "three ways to go on, with this case's numbers", html + "</div>", true);

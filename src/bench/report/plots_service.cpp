@@ -217,11 +217,29 @@ Drawing plot_amdahl(const ReportView& view) {
   if (const nlohmann::json& measured = a.value("measured_gain", nlohmann::json()); measured.is_number()) {
     const double gain = measured.get<double>();
     svg.dot(x(share), y(gain), 5, "f-open", fmt::format("measured {}", percent(gain)));
-    svg.text(x(share) + 12, y(gain) + (gain >= predicted ? -8 : 18), fmt::format("measured {}", percent(gain)),
-             "t k-open-text");
+    svg.text(x(share) - 12, y(gain) + (gain >= predicted ? -6 : 16), fmt::format("measured {}", percent(gain)),
+             "t end k-open-text");
   }
   return {svg.str("predicted and measured gain of the model"), "", ""};
 }
+
+namespace {
+
+/// The cell a measured knob stands for; 0 for those that come from the objective.
+uint64_t knob_source(const ReportView& view, const std::string& knob) {
+  const nlohmann::json& d = view.input.decision;
+  const std::string reference = d.value("reference", "");
+  for (const Cell& cell : view.latest) {
+    const std::string name(bench::info(cell.stage).metric);
+    const bool is_ours = !view.candidates.empty() && cell.candidate == view.candidates.front();
+    if (cell.subject != view.subject) continue;
+    if (is_ours && (knob == name || knob == "candidate " + name)) return cell.seq;
+    if (cell.candidate == reference && knob == "reference " + name) return cell.seq;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Drawing plot_flips(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
@@ -245,12 +263,13 @@ Drawing plot_flips(const ReportView& view) {
   double y = top + row / 2;
   for (const nlohmann::json& f : flips) {
     const double now = f.value("now", 1.0), at = f.value("at", 1.0);
+    const uint64_t source = knob_source(view, f.value("knob", ""));
     const std::string becomes = f.value("becomes", "");
     const std::string css = becomes == "ADOPT" ? "good" : becomes == "REJECT" ? "bad" : "open";
     svg.text(left - 10, y + 4, f.value("knob", ""), "t end");
     svg.line(x(1), y, x(at / now), y, "whisker k-" + css);
     svg.dot(x(at / now), y, 4.5, "f-" + css, fmt::format("{} → {}: {}", shown(now), shown(at), becomes));
-    svg.text(kRight - 108, y + 4, fmt::format("{} → {}", count(now), count(at)), "t soft");
+    svg.linked(source, [&] { svg.text(kRight - 108, y + 4, fmt::format("{} → {}", count(now), count(at)), "t soft"); });
     y += row;
   }
   return {svg.str("what would flip the verdict"), "", ""};

@@ -56,15 +56,19 @@ std::vector<double> Scale::ticks(int about) const {
   if (!(hi > lo)) return {lo};
   if (is_log) {
     const double decades = std::log10(hi / lo);
-    const int step = std::max(1, static_cast<int>(std::ceil(decades / about)));
-    for (int e = static_cast<int>(std::floor(std::log10(lo))); e <= static_cast<int>(std::ceil(std::log10(hi))); ++e) {
-      for (const double m : {1.0, 2.0, 5.0}) {
-        const bool wanted = m == 1.0 ? e % step == 0 : decades < 1.6;
-        const double v = m * std::pow(10.0, e);
-        if (wanted && v >= lo * 0.999 && v <= hi * 1.001) found.push_back(v);
+    // Every step-th power of ten; where too few of those lie inside, the steps are shorter.
+    for (int step = std::max(1, static_cast<int>(std::ceil(decades / about))); step >= 1; --step) {
+      found.clear();
+      for (int e = static_cast<int>(std::floor(std::log10(lo))); e <= static_cast<int>(std::ceil(std::log10(hi)));
+           ++e) {
+        for (const double m : {1.0, 2.0, 5.0}) {
+          const bool wanted = m == 1.0 ? e % step == 0 : decades < 1.6;
+          const double v = m * std::pow(10.0, e);
+          if (wanted && v >= lo * 0.999 && v <= hi * 1.001) found.push_back(v);
+        }
       }
+      if (found.size() >= 2) return found;
     }
-    if (found.size() >= 2) return found;
     found.clear();
   }
   const double raw = (hi - lo) / about, power = std::pow(10.0, std::floor(std::log10(raw)));

@@ -214,6 +214,26 @@ TEST(Decide, StaleTimedOutAndUnmeasuredAreInsufficient) {
             "tilewright bench ours --op gemm:64x64x64:nn --dtype f32/f32/f32 --reference library --budget full");
 }
 
+TEST(Decide, WhereTheGateFailedNoDifferenceCounts) {
+  for (const double ours : {1.0, 4.0}) {
+    Record record;
+    record.whole_life(ours, 2.0);
+    EXPECT_EQ(clause(decided(record, objective()), " gain ").finding, ours < 2 ? Finding::Holds : Finding::Violated);
+    Cell& ratio = record.add("ours", Stage::Ratio, 1);
+    ratio.state = State::Failed;
+    ratio.value.reset();
+    ratio.reason = "noise: A/A gate, too noisy";
+    ratio.detail["rival"] = "library";
+    const Decision decision = decided(record, objective());
+    EXPECT_EQ(decision.verdict, Verdict::Insufficient);
+    for (const char* part : {" gain ", "per process start", "within the horizon"}) {
+      EXPECT_EQ(clause(decision, part).finding, Finding::Open) << part;
+      EXPECT_EQ(clause(decision, part).command,
+                "tilewright compare ours library --op gemm:64x64x64:nn --dtype f32/f32/f32 --rounds 400 --out out");
+    }
+  }
+}
+
 TEST(Decide, HumanHoursEnterTheAdoption) {
   Record record;
   record.whole_life(1.0, 2.0);

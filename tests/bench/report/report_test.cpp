@@ -106,7 +106,7 @@ TEST_F(Page, IsSeenInABrowser) {
   std::ofstream(page) << html;
   const std::string command =
       "timeout 90 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir=" +
-      (folder / "profile").string() + " --window-size=1400,3600 --screenshot=" + picture.string() + " file://" +
+      (folder / "profile").string() + " --window-size=1400,4300 --screenshot=" + picture.string() + " file://" +
       page.string() + " >/dev/null 2>&1";
   const int status = std::system(command.c_str());
   if (status != 0 && !std::filesystem::exists(picture))
