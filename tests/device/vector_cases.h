@@ -288,11 +288,13 @@ inline void add_unary(std::vector<VectorCase>& out) {
         bits = std::bit_cast<uint32_t>(random.real() * 3.0f);
       else if (row.in == Scalar::F32 && i < 12)
         bits = special_f32[i];
-      else if (row.in == Scalar::F32 && i % 3)
-        bits = std::bit_cast<uint32_t>(random.real() * static_cast<float>(1 << random.below(18)));
-      else if (row.in == Scalar::F64 && i % 3)
-        bits = std::bit_cast<uint64_t>(static_cast<double>(random.real()) * std::exp2(random.below(70)));
-      else if (row.in == Scalar::B16)
+      else if (row.in == Scalar::F32 && i % 3) {
+        const float x = random.real();  // drawn first: the order of operands is the compiler's choice
+        bits = std::bit_cast<uint32_t>(x * static_cast<float>(1 << random.below(18)));
+      } else if (row.in == Scalar::F64 && i % 3) {
+        const double x = random.real();
+        bits = std::bit_cast<uint64_t>(x * std::exp2(random.below(70)));
+      } else if (row.in == Scalar::B16)
         bits = static_cast<uint64_t>(i & 255) | static_cast<uint64_t>(255 - (i & 255)) << 8;
       const auto* p = reinterpret_cast<const uint8_t*>(&bits);
       c.input.insert(c.input.end(), p, p + bytes(row.in));

@@ -137,7 +137,8 @@ ir::Kernel attention(DType E, bool causal, int block_M, int block_N, const Confi
       o.all() = o * r[{whole(), repeat()}];
       gemm(p, V_s, o);
     });
-    parallel({block_M, D}, [&](Index i, Index j) { o(i, j) = select(l(i) > 0, o(i, j) / l(i), 0); });
+    r.all() = 1 / l;
+    parallel({block_M, D}, [&](Index i, Index j) { o(i, j) = select(l(i) > 0, o(i, j) * r(i), 0); });
     copy(o, O[{b, at(q * block_M, block_M), h, whole()}]);
   });
   return k.finish(sizes);
