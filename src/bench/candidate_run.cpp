@@ -282,9 +282,22 @@ class CandidateRun {
       if (!outcome) return record(broken_cell(base(), Stage::Warm, outcome.error()));
       results.push_back(outcome->result);
     }
-    const double floor =
-        physical_floor_ms(context_.roofline, outcome_.cost.flops, outcome_.cost.bytes, workload_.dtypes.in);
-    return record_all(warm_cells(base(), results, floor));
+    return record_all(warm_cells(base(), results, floor_ms(results)));
+  }
+
+  double floor_ms() const {
+    return physical_floor_ms(context_.roofline, outcome_.cost.flops, outcome_.cost.bytes, workload_.dtypes.in);
+  }
+  /// A sample below the floor accuses the candidate; or the ceilings were measured while other work ran. Before the
+  /// former is said they are measured again.
+  double floor_ms(const std::vector<json>& results) {
+    double least = 1e300;
+    for (const json& result : results) {
+      for (const double ms : result.at("warm_ms").get<std::vector<double>>()) least = std::min(least, ms);
+    }
+    if (least >= floor_ms()) return floor_ms();
+    if (auto again = find_roofline(context_.options)) context_.roofline = best_of(context_.roofline, *again);
+    return floor_ms();
   }
 
   /// Steady, burst and the floor of a launch: of the candidate, not of its references.

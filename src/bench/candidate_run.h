@@ -20,6 +20,9 @@ struct RunContext {
   std::string device_name;
 };
 
+/// The machine's ceilings, measured in a child of their own.
+Result<Roofline> find_roofline(const BenchOptions& options);
+
 /// An error is a failure of the harness (a full disk); a candidate's own failures are cells.
 Result<Outcome> run_candidate(RunContext& context, const Workload& workload, const std::string& spelling,
                               bool is_reference);

@@ -61,8 +61,14 @@ ForeignCode ForeignCode::of_this_process() {
 std::optional<std::string> ForeignCode::undeclared_library(const candidate::Candidate& candidate) const {
   const std::string declared = declaration(candidate);
   const auto own = candidate.installed_paths();
+  // The same file under whatever name it was asked for: ./kernel.so, a link.
+  const auto is_own = [&](const std::string& file) {
+    std::error_code error;
+    return std::ranges::any_of(
+        own, [&](const std::string& path) { return path == file || std::filesystem::equivalent(path, file, error); });
+  };
   for (const std::string& file : mapped_files()) {
-    if (files_.contains(file) || std::ranges::find(own, file) != own.end()) continue;
+    if (files_.contains(file) || is_own(file)) continue;
     const std::string name = lower(std::filesystem::path(file).filename().string());
     for (const char* library : kLibraries) {
       std::string word = library;

@@ -25,29 +25,6 @@ std::string device_name(const BenchOptions& options) {
   return options.device == "cpu" ? measure::cpu_device_name(options.threads) : options.device;
 }
 
-/// Our own stage: the patience with candidates is not meant for it.
-Result<Roofline> find_roofline(const BenchOptions& options) {
-  const StageRunner runner(options.executable, std::chrono::minutes(2), {});
-  StageRequest request;
-  request.kind = StageKind::Roofline;
-  request.rounds = options.budget.roofline_repeats;
-  request.threads = options.threads;
-  auto outcome = runner.run(request);
-  if (!outcome) return std::unexpected(outcome.error());
-  return parse_roofline(outcome->result);
-}
-
-std::string record_environment(const BenchOptions& options) {
-  auto facts = measure::environment_facts();
-  facts["threads"] = std::to_string(options.threads);
-  const std::string text = json(facts).dump(2) + "\n";
-  const std::string digest = sha256_hex(json(facts).dump());
-  std::error_code error;
-  const fs::path path = options.out / fmt::format("environment-{}.json", digest.substr(0, 12));
-  if (!fs::exists(path, error)) std::ofstream(path) << text;
-  return digest;
-}
-
 bool takes_part(const BenchOptions& options, const std::string& candidate, const Workload& workload) {
   return !options.is_wanted || options.is_wanted(candidate, workload);
 }
@@ -127,6 +104,18 @@ void note_disagreement(const Outcome& outcome, const Outcome* best, BenchReport&
 
 }  // namespace
 
+/// Our own stage: the patience with candidates is not meant for it.
+Result<Roofline> find_roofline(const BenchOptions& options) {
+  const StageRunner runner(options.executable, std::chrono::minutes(2), {});
+  StageRequest request;
+  request.kind = StageKind::Roofline;
+  request.rounds = options.budget.roofline_repeats;
+  request.threads = options.threads;
+  auto outcome = runner.run(request);
+  if (!outcome) return std::unexpected(outcome.error());
+  return parse_roofline(outcome->result);
+}
+
 const Cell* Outcome::find(Stage stage) const {
   for (const Cell& cell : cells) {
     if (cell.stage == stage) return &cell;
@@ -137,6 +126,17 @@ const Cell* Outcome::find(Stage stage) const {
 std::optional<double> Outcome::value(Stage stage) const {
   const Cell* cell = find(stage);
   return cell != nullptr && cell->state == State::Measured ? cell->value : std::nullopt;
+}
+
+std::string record_environment(int threads, const fs::path& out) {
+  auto facts = measure::environment_facts();
+  facts["threads"] = std::to_string(threads);
+  const std::string text = json(facts).dump(2) + "\n";
+  const std::string digest = sha256_hex(json(facts).dump());
+  std::error_code error;
+  const fs::path path = out / fmt::format("environment-{}.json", digest.substr(0, 12));
+  if (!fs::exists(path, error)) std::ofstream(path) << text;
+  return digest;
 }
 
 Result<BenchReport> run_bench(const BenchOptions& options) {
@@ -153,11 +153,13 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   report.out = options.out;
   Progress progress(options.show_progress, planned_ms(options));
   const StageRunner runner(options.executable, std::chrono::milliseconds(options.timeout_ms), [&] { progress.tick(); });
-  const std::string environment = record_environment(options);
+  const std::string environment = record_environment(options.threads, options.out);
   progress.begin("ceilings of this machine", 1500);
   auto roofline = find_roofline(options);
-  if (!roofline) return std::unexpected(roofline.error());
-  report.roofline = *roofline;
+  if (roofline)
+    report.roofline = *roofline;
+  else
+    report.notes.push_back(fmt::format("ceilings not-run: {}", roofline.error().message));
 
   RunContext context{options, *log, runner, progress, environment, report.roofline, {}, device_name(options)};
   for (const Workload& workload : options.workloads) {

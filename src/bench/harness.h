@@ -64,4 +64,7 @@ struct BenchReport {
 
 Result<BenchReport> run_bench(const BenchOptions& options);
 
+/// Writes what the machine is into `out`, once; the digest goes into every cell measured on it.
+std::string record_environment(int threads, const std::filesystem::path& out);
+
 }  // namespace tilewright::bench

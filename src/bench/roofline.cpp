@@ -12,11 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-/// The best of `repeats`.
+/// The best of `repeats`, each of which is told.
 template <typename Body>
-double best_ms(int threads, int repeats, Body body) {
+double best_ms(int threads, int repeats, const std::function<void()>& told, Body body) {
   double best = 1e300;
-  for (int i = 0; i < repeats; ++i) best = std::min(best, parallel_ms(threads, body));
+  for (int i = 0; i < repeats; ++i) {
+    best = std::min(best, parallel_ms(threads, body));
+    if (told) told();
+  }
   return best;
 }
 
@@ -32,14 +35,14 @@ double sum_of(const uint64_t* data, size_t count) {
 
 }  // namespace
 
-Roofline measure_roofline(int threads, int repeats) {
+Roofline measure_roofline(int threads, int repeats, const std::function<void()>& told) {
   const int memory_repeats = std::max(2, repeats / 10);
   Roofline out;
   out.threads = threads;
 
   const MultiplyAdd loop = best_multiply_add();
   constexpr int64_t kRounds = 100'000;  // about a millisecond: among a hundred, some run undisturbed
-  const double ms = best_ms(threads, repeats, [&](int) { keep_alive(loop.run(kRounds)); });
+  const double ms = best_ms(threads, repeats, told, [&](int) { keep_alive(loop.run(kRounds)); });
   out.f32_gflops = loop.flops_per_round * kRounds * threads / (ms * 1e6);
 
   const int64_t wanted = std::max<int64_t>(4 * measure::last_level_cache_bytes(), int64_t{256} << 20);
@@ -48,15 +51,20 @@ Roofline measure_roofline(int threads, int repeats) {
   std::vector<uint64_t> from(count, 1), to(count, 2);
   const size_t part = count / static_cast<size_t>(threads) / 8 * 8;
   const double bytes = static_cast<double>(part) * threads * sizeof(uint64_t);
-  const double read_ms = best_ms(threads, memory_repeats,
+  const double read_ms = best_ms(threads, memory_repeats, told,
                                  [&](int t) { keep_alive(sum_of(from.data() + part * static_cast<size_t>(t), part)); });
-  const double copy_ms = best_ms(threads, memory_repeats, [&](int t) {
+  const double copy_ms = best_ms(threads, memory_repeats, told, [&](int t) {
     std::memcpy(to.data() + part * static_cast<size_t>(t), from.data() + part * static_cast<size_t>(t),
                 part * sizeof(uint64_t));
   });
   out.read_gb_per_s = bytes / (read_ms * 1e6);
   out.copy_gb_per_s = 2 * bytes / (copy_ms * 1e6);
   return out;
+}
+
+Roofline best_of(const Roofline& a, const Roofline& b) {
+  return {std::max(a.f32_gflops, b.f32_gflops), std::max(a.read_gb_per_s, b.read_gb_per_s),
+          std::max(a.copy_gb_per_s, b.copy_gb_per_s), std::max(a.threads, b.threads)};
 }
 
 json to_json(const Roofline& r) {
@@ -72,8 +80,7 @@ Roofline parse_roofline(const json& object) {
 }
 
 Result<json> run_roofline(const StageRequest& request, StageChannel& channel) {
-  channel.step("roofline");
-  return to_json(measure_roofline(request.threads, request.rounds));
+  return to_json(measure_roofline(request.threads, request.rounds, [&] { channel.step("roofline"); }));
 }
 
 double physical_floor_ms(const Roofline& r, double flops, double bytes, DType in) {

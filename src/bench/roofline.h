@@ -1,6 +1,7 @@
 // The ceilings of this machine, measured beside the kernels: multiply-adds from registers, and memory traffic.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "bench/stage_message.h"
@@ -14,9 +15,13 @@ struct Roofline {
   int threads = 1;
 };
 
-/// `repeats` of the arithmetic loop, and a tenth of it of the memory loops; the best counts.
-Roofline measure_roofline(int threads, int repeats = 100);
+/// `repeats` of the arithmetic loop, and a tenth of it of the memory loops; the best counts. `told` is called after
+/// each: on a busy machine the whole may take longer than a child may be silent.
+Roofline measure_roofline(int threads, int repeats = 100, const std::function<void()>& told = {});
 Result<nlohmann::json> run_roofline(const StageRequest& request, StageChannel& channel);
+/// What either found: a ceiling is what the machine can do, and noise only ever hides it.
+Roofline best_of(const Roofline& a, const Roofline& b);
+
 nlohmann::json to_json(const Roofline& roofline);
 Roofline parse_roofline(const nlohmann::json& json);
 

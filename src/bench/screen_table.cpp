@@ -1,6 +1,7 @@
 #include "bench/screen_table.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -70,6 +71,14 @@ std::string render_first_call(const Cell* cell) {
   return is_nothing ? "as later" : render_time(cell);
 }
 
+/// A library its vendor compiled has no compile to measure: only a first call that takes longer counts.
+std::string render_compile(const Cell* cell) {
+  constexpr double kNothingMs = 0.5;
+  const bool is_precompiled = cell != nullptr && cell->state == State::Measured && cell->detail.is_object() &&
+                              cell->detail.value("precompiled", false);
+  return is_precompiled && cell->value < kNothingMs ? "precompiled" : render_time(cell);
+}
+
 Line row_of(const Outcome& outcome, const Roofline& roofline) {
   const auto [rate, share] = render_rate(outcome, roofline);
   std::string title = outcome.candidate;
@@ -77,7 +86,7 @@ Line row_of(const Outcome& outcome, const Roofline& roofline) {
   return {title,
           render_check(outcome),
           render_time(outcome.find(Stage::Import)),
-          render_time(outcome.find(Stage::Compile)),
+          render_compile(outcome.find(Stage::Compile)),
           render_time(outcome.find(Stage::Load)),
           render_first_call(outcome.find(Stage::FirstCall)),
           render_time(outcome.find(Stage::Warm)),
@@ -134,6 +143,22 @@ static std::string render_sustained(const BenchReport& report, bool markdown) {
   return lines.size() == 1 ? "" : "\n" + draw_table(lines, markdown) + "\n";
 }
 
+/// With what probability the intervals on the screen cover their medians: few processes cover little.
+static std::string render_levels(const BenchReport& report) {
+  std::map<int, std::set<std::string>> metrics;  // by level in tenths of a percent
+  for (const Outcome& outcome : report.outcomes) {
+    for (const Stage stage : {Stage::Compile, Stage::Load, Stage::FirstCall, Stage::Warm, Stage::Hot}) {
+      const Cell* cell = outcome.find(stage);
+      if (cell != nullptr && cell->state == State::Measured && cell->ci && cell->ci->level > 0)
+        metrics[static_cast<int>(1000 * cell->ci->level + 0.5)].insert(std::string(info(stage).metric));
+    }
+  }
+  std::string out;
+  for (const auto& [level, names] : metrics)
+    out += fmt::format("{}{:g} % ({})", out.empty() ? "" : ", ", level / 10.0, fmt::join(names, ", "));
+  return out.empty() ? out : fmt::format("± half the interval of process medians; it covers the median with {}\n", out);
+}
+
 std::string render_table(const BenchReport& report, bool markdown) {
   std::vector<Subject> subjects;
   std::map<Subject, std::vector<Line>> tables;
@@ -150,6 +175,8 @@ std::string render_table(const BenchReport& report, bool markdown) {
     out += draw_table(lines, markdown) + (markdown ? "\n" : "");
   }
   out += render_sustained(report, markdown);
+  out += render_levels(report);
+  if (report.roofline.f32_gflops <= 0) return out;
   out +=
       fmt::format("ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n",
                   report.roofline.threads, report.roofline.f32_gflops, report.roofline.read_gb_per_s,

@@ -34,6 +34,8 @@ void set_summary(Cell& cell, const std::vector<std::vector<double>>& samples) {
   cell.detail["process_medians"] = summary.process_medians;
   cell.detail["between_share"] = summary.between_share;
   cell.detail["outliers"] = summary.outliers;
+  const bool is_thinned = std::ranges::any_of(samples, [](const auto& group) { return group.size() > kStoredSamples; });
+  if (is_thinned) cell.detail["samples_stored_per_process"] = kStoredSamples;
   if (cell.stop_reason.empty()) cell.stop_reason = "fixed";
 }
 

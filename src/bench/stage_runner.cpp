@@ -87,6 +87,10 @@ Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
     const int64_t now = measure::kernel_ns();
     if (!line) {
       Diagnostic died = line.error();
+      // The child is this binary; what ran in it is what the reader knows.
+      const std::string who = request.candidate.empty() ? fmt::format("the '{}' stage", name(request.kind))
+                                                        : "the process of " + request.candidate;
+      if (died.message.starts_with(executable_)) died.message.replace(0, executable_.size(), who);
       died.message = fmt::format("after step '{}': {}", last_step, died.message);
       return std::unexpected(died);
     }

@@ -32,23 +32,28 @@ ExitCode exit_code_of(const bench::CompareReport& report) {
   return verdict == "SLOWER" ? ExitCode::Regression : verdict == "INCONCLUSIVE" ? ExitCode::Insufficient : ExitCode::Ok;
 }
 
-void print_report(const bench::CompareReport& report) {
+void print_report(const bench::CompareReport& report, const Options& options) {
   if (!report.incorrect.empty()) {
     fmt::print("not timed: {}\n", report.incorrect);
     return;
   }
   const auto& detail = report.ratio.detail;
-  fmt::print("A/A gate: {} against itself {:.4f} [{:.4f}, {:.4f}]{}\n", report.a_name, detail["aa"].value("ratio", 0.0),
-             detail["aa"].value("low", 0.0), detail["aa"].value("high", 0.0),
-             detail["aa"].value("passed", false) ? "" : " · FAILED");
+  const int attempts = detail["aa"].value("attempts", 1);
+  fmt::print("A/A gate: {} against itself {:.4f} [{:.4f}, {:.4f}]{}{}\n", report.a_name,
+             detail["aa"].value("ratio", 0.0), detail["aa"].value("low", 0.0), detail["aa"].value("high", 0.0),
+             detail["aa"].value("passed", false) ? "" : " · FAILED",
+             attempts > 1 ? fmt::format(" · {} attempts", attempts) : "");
   if (report.ratio.state == bench::State::Failed) {
     fmt::print("no verdict: {}\n", report.ratio.reason);
     return;
   }
   const bench::Interval ci = report.ratio.ci.value_or(bench::Interval{});
-  fmt::print("{} is {} than {}: time ratio {:.4f}, 95 % interval [{:.4f}, {:.4f}], {} rounds, margin ±{:.1f} %\n",
-             report.a_name, detail.value("verdict", ""), report.b_name, *report.ratio.value, ci.low, ci.high,
-             report.ratio.n, 100 * detail.value("delta", 0.0));
+  const std::string verdict = detail.value("verdict", "");
+  const char* link = verdict == "SAME" ? "as" : verdict == "INCONCLUSIVE" ? "against" : "than";
+  const bool one_name = report.a_name == report.b_name;
+  fmt::print("{} is {} {} {}: time ratio {:.4f}, 95 % interval [{:.4f}, {:.4f}], {} rounds, margin ±{:.1f} %\n",
+             one_name ? options.a : report.a_name, verdict, link, one_name ? options.b : report.b_name,
+             *report.ratio.value, ci.low, ci.high, report.ratio.n, 100 * detail.value("delta", 0.0));
 }
 
 /// Into the record, when one was named and something was compared.
@@ -59,6 +64,7 @@ Status keep(const Options& options, bench::CompareReport& report) {
   auto log = bench::CellLog::open(std::filesystem::path(options.out) / "cells.jsonl");
   if (!log) return std::unexpected(log.error());
   report.ratio.ended_at = bench::utc_now();
+  report.ratio.environment_digest = bench::record_environment(thread_count(options.workload), options.out);
   return log->append(report.ratio);
 }
 
@@ -120,7 +126,7 @@ Run add_compare(CLI::App& app, Session& session) {
                                         {"ratio", bench::to_json(report->ratio)}}
                              .dump(2));
     } else {
-      print_report(*report);
+      print_report(*report, *options);
     }
     return exit_code_of(*report);
   };

@@ -44,6 +44,16 @@ TEST_F(ForeignCandidates, TheOpenBlasExampleBuildsAndGetsItsRow) {
   EXPECT_NE(refused.out.find("only products (gemm)"), std::string::npos) << refused.out;
 }
 
+TEST_F(ForeignCandidates, ALibraryUnderAnotherOfItsNamesIsNoCheat) {
+  const std::filesystem::path folder = out_ / "library";
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink(TW_BINARY_DIR "/toys/toy.so", folder / "link.so");
+  for (const std::string& name : {folder.string() + "/link.so", folder.string() + "/../library/./link.so"}) {
+    const test::Answer measured = bench_foreign("lib:" + name + "?spin_us=10", "gemm:16x16x16");
+    EXPECT_EQ(measured.code, 0) << measured.out;
+  }
+}
+
 TEST_F(ForeignCandidates, AnOperatorOfOnnxRuntimeGetsItsRow) {
   const test::Answer measured = bench_foreign("worker:onnxruntime", "gemm:48x40x32");
   if (measured.code == 6) GTEST_SKIP() << "ONNX Runtime is not installed: " << measured.out;
