@@ -1,9 +1,12 @@
 #include "bench/ceiling.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <barrier>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "bench/multiply_add.h"
@@ -48,10 +51,42 @@ void keep_alive(double value) {
   static_cast<void>(sink);
 }
 
+namespace {
+
+/// Keeps this thread on the n-th of its processors for as long as it lives: two threads that wake one another share a
+/// processor for longer than a probe takes.
+class Pinned {
+ public:
+  explicit Pinned(int n) {
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &before_) || n-- != 0) continue;
+      CPU_SET(cpu, &one);
+      is_pinned_ = ::sched_setaffinity(0, sizeof one, &one) == 0;
+      break;
+    }
+  }
+  ~Pinned() {
+    if (is_pinned_) ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool is_pinned_ = false;
+};
+
+}  // namespace
+
 double parallel_ms(int threads, const std::function<void(int)>& body) {
   std::barrier start(threads);
   std::vector<int64_t> from(static_cast<size_t>(threads)), to(static_cast<size_t>(threads));
   const auto timed = [&](int t) {
+    std::optional<Pinned> place;
+    if (threads > 1) place.emplace(t);
     start.arrive_and_wait();
     from[static_cast<size_t>(t)] = measure::kernel_ns();
     body(t);

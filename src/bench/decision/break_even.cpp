@@ -45,13 +45,17 @@ std::vector<Draw> draw_medians(std::span<const double> candidate, std::span<cons
     for (size_t k = 0; k < a.size(); ++k) {
       const size_t at = random.below(a.size());
       a[k] = candidate[at];
-      if (is_paired) b[k] = reference[at];
+      if (!is_paired) continue;
+      b[k] = reference[at];
+      a[k] = candidate[at] / reference[at];
     }
     if (!is_paired) {
       for (double& value : b) value = reference[random.below(b.size())];
     }
     for (double& value : c) value = compile[random.below(c.size())];
-    draws.push_back({median_of(a), median_of(b), median_of(c)});
+    // Of pairs the median of the ratios counts, as in the comparison itself: what disturbed both of a round cancels.
+    const double reference_ms = median_of(b);
+    draws.push_back({is_paired ? median_of(a) * reference_ms : median_of(a), reference_ms, median_of(c)});
   }
   return draws;
 }
