@@ -48,4 +48,7 @@ set_target_properties(tw_fake_cuda PROPERTIES NO_SONAME ON LIBRARY_OUTPUT_DIRECT
 target_link_options(tw_fake_cuda PRIVATE -Wl,-soname,libcuda.so.1)
 target_compile_definitions(runtime_cuda_test PRIVATE TW_FAKE_CUDA="$<TARGET_FILE:tw_fake_cuda>")
 target_link_libraries(runtime_cuda_test PRIVATE ${CMAKE_DL_LIBS})
+target_sources(runtime_cuda_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/runtime/abi/counting_new.cpp)
+target_compile_definitions(bench_test PRIVATE TW_FAKE_CUDA="$<TARGET_FILE:tw_fake_cuda>")
+add_dependencies(bench_test tw_fake_cuda)
 add_dependencies(runtime_cuda_test tw_fake_cuda)

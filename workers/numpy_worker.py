@@ -8,6 +8,7 @@ DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "i
 
 class NumpyWorker(Worker):
     name = "numpy"
+    devices = ("cpu",)
 
     def start(self, request):
         global np

@@ -207,6 +207,7 @@ BUILDERS = {
 
 class OnnxRuntimeWorker(Worker):
     name = "onnxruntime"
+    devices = ("cpu",)
 
     def start(self, request):
         global np, ort

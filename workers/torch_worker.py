@@ -1,9 +1,12 @@
-"""PyTorch as a candidate, on a CPU or a CUDA device. Under torch < 2 attention is matmul, mask and softmax, and its name says so."""
+"""PyTorch as a candidate, on a CPU or a CUDA device. Under torch < 2 attention is matmul, mask and softmax, and its name says so.
+
+Options: backend=cudnn|flash (of attention), compile=1 (the operator through torch.compile), joined by &."""
+import contextlib
 import math
 
 from worker_protocol import NotInstalled, Unsupported, Worker, package_path, serve
 
-DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
+DTYPES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
 
 
 def import_torch():
@@ -16,12 +19,16 @@ def import_torch():
 
 class TorchWorker(Worker):
     name = "torch"
+    devices = ("cpu", "cuda")
+    unit_scale = None
 
     def start(self, request):
         global torch, F
         torch = import_torch()
         import torch.nn.functional as F
         self.device = request["device"]
+        self.options = dict(word.split("=", 1) for word in (request.get("options") or "").split("&") if "=" in word)
+        self.name = "-".join([self.name] + ["compile" if key == "compile" else value for key, value in self.options.items()])
         torch.set_num_threads(request["threads"])
         torch.set_grad_enabled(False)
         if self.device.startswith("cuda") and not torch.cuda.is_available():
@@ -40,10 +47,15 @@ class TorchWorker(Worker):
             raise Unsupported("torch worker has no padded batches")
         self.contract = contract
         self.op = getattr(self, "op_" + contract["op"])
+        if self.options.get("backend") and contract["op"] != "attn":
+            raise Unsupported("backend=%s is of attention" % self.options["backend"])
+        if self.options.get("compile"):
+            torch._dynamo.reset()
+            self.op = torch.compile(self.op, dynamic=False)
         return {}
 
     def bind(self, tensors):
-        self.host_outputs, self.inputs, self.outputs = [], [], []
+        self.host_outputs, self.host_inputs, self.inputs, self.outputs, self.sweep = [], [], [], [], None
         for t in tensors:
             count = math.prod(t.shape)
             host = torch.frombuffer(t.memory, dtype=getattr(torch, DTYPES[t.dtype])).reshape(t.shape) if count else torch.empty(t.shape, dtype=getattr(torch, DTYPES[t.dtype]))
@@ -53,28 +65,68 @@ class TorchWorker(Worker):
                 self.host_outputs.append(host)
                 self.outputs.append(torch.empty(t.shape, dtype=host.dtype, device=self.device))
             else:
+                self.host_inputs.append(host)
                 self.inputs.append(host.to(self.device))
 
-    def launch(self):
-        result = self.op(*self.inputs)
-        if result is not None:
-            results = result if isinstance(result, tuple) else (result,)
+    def enqueue(self):
+        self.result = self.op(*self.inputs)
+
+    def keep(self):
+        """What an operator returned goes where the harness looks; no part of a call on a device, where it would be one more kernel."""
+        if self.result is not None:
+            results = self.result if isinstance(self.result, tuple) else (self.result,)
             for out, value in zip(self.outputs, results):
                 out.copy_(value)
+
+    def launch(self):
+        self.enqueue()
+        self.keep()
         if self.device != "cpu":
             torch.cuda.synchronize()
 
-    def timed(self, count):
-        times = super().timed(count)
-        for host, out in zip(self.host_outputs, self.outputs):
+    def timed(self, count, request):
+        if self.device == "cpu":
+            return super().timed(count, request)
+        moves = not request.get("only_timed")
+        for device, host in zip(self.inputs, self.host_inputs) if moves else ():
+            device.copy_(host)
+        times = self.timed_on_device(count, request.get("each", True), request.get("flush", False))
+        if moves:
+            self.keep()
+        for host, out in zip(self.host_outputs, self.outputs) if moves else ():
             host.copy_(out)
         return times
+
+    def timed_on_device(self, count, each, flush):
+        """By events. A flush writes over twice the L2 cache; without one an untimed launch comes first, so that the device never waits for the host."""
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count if each else 2)]
+        if not each:
+            events[0].record()
+            for _ in range(count):
+                self.enqueue()
+            events[1].record()
+            torch.cuda.synchronize()
+            return [events[0].elapsed_time(events[1]) / count]
+        if flush and self.sweep is None:
+            self.sweep = torch.empty(2 * torch.cuda.get_device_properties(self.device).L2_cache_size, dtype=torch.uint8, device=self.device)
+        if not flush:
+            self.enqueue()
+        for i in range(count):
+            if flush:
+                self.sweep.zero_()
+            events[2 * i].record()
+            self.enqueue()
+            events[2 * i + 1].record()
+        torch.cuda.synchronize()
+        return [events[2 * i].elapsed_time(events[2 * i + 1]) for i in range(count)]
 
     def peak(self):
         return {"device_bytes": torch.cuda.max_memory_allocated()} if self.device != "cpu" else {}
 
     def op_gemm(self, a, b, bias=None):
         variant, epilogue = self.contract["variant"], self.contract.get("epilogue") or ""
+        if a.dtype.itemsize == 1 and a.dtype.is_floating_point:
+            return self.scaled_gemm(a, b)
         a = a.mT if variant[0] == "t" else a
         b = b.mT if variant[1] == "t" else b
         if a.dtype == torch.int8:
@@ -90,6 +142,13 @@ class TorchWorker(Worker):
             return F.gelu(c)
         return F.silu(c) if "silu" in epilogue else c
 
+    def scaled_gemm(self, a, b):
+        if self.contract["variant"] != "nt" or self.device == "cpu":
+            raise Unsupported("torch multiplies eight-bit floats as A·Bᵀ on a CUDA device")
+        if self.unit_scale is None:
+            self.unit_scale = torch.ones((), device=self.device)
+        return torch._scaled_mm(a, b.mT, scale_a=self.unit_scale, scale_b=self.unit_scale, out_dtype=self.outputs[0].dtype)
+
     def op_gemv(self, a, x):
         torch.mv(a.T if self.contract["variant"] == "t" else a, x, out=self.outputs[0])
 
@@ -100,16 +159,24 @@ class TorchWorker(Worker):
         group, sq, sk, spec = q.shape[1] // k.shape[1], q.shape[2], k.shape[2], c["mask"]["spec"]
         if group > 1:
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
-        visible = self.visible(spec, sq, sk, q.device)
-        if self.has_sdpa and (visible is None or bool(visible.any(dim=1).all())):
-            square = spec == "causal-br" and sq == sk or spec == "causal-tl"
-            o = F.scaled_dot_product_attention(q, k, v, attn_mask=None if square else visible, is_causal=square)
+        square = spec == "causal-br" and sq == sk or spec == "causal-tl" and sq <= sk
+        visible = None if square else self.visible(spec, sq, sk, q.device)
+        if self.has_sdpa and (square or visible is None or bool(visible.any(dim=1).all())):
+            with self.attention_backend():
+                o = F.scaled_dot_product_attention(q, k, v, attn_mask=None if square else visible, is_causal=square)
         else:
             s = torch.matmul(q, k.transpose(-1, -2)).float() * c["scale"]
             s = s if visible is None else s.masked_fill(~visible, -math.inf)
             p = torch.softmax(s, dim=-1).nan_to_num(0.0).to(v.dtype)
             o = torch.matmul(p, v)
         return o.transpose(1, 2) if c["variant"] == "bshd" else o
+
+    def attention_backend(self):
+        name = self.options.get("backend")
+        if not name:
+            return contextlib.nullcontext()
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        return sdpa_kernel({"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}[name])
 
     def visible(self, spec, sq, sk, device):
         if spec == "none":
@@ -132,6 +199,8 @@ class TorchWorker(Worker):
         return torch.softmax(x, dim=-1)
 
     def op_rmsnorm(self, x, weight):
+        if x.dtype == weight.dtype and hasattr(F, "rms_norm"):
+            return F.rms_norm(x, (x.shape[-1],), weight, self.contract["eps"])
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         return wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.contract["eps"]) * weight
 

@@ -31,6 +31,7 @@ class Tensor:
 
 class Worker:
     name = "worker"
+    devices = None  # kinds of device it computes on, ("cpu", "cuda"); None: whatever it is given
 
     def start(self, request):
         """Imports the framework. Returns {"version": …, "libraries": {…}, "paths": […]}."""
@@ -58,7 +59,8 @@ class Worker:
     def peak(self):
         return {}
 
-    def timed(self, count):
+    def timed(self, count, request):
+        """Milliseconds of each launch. `request` may ask for less: see docs/workers.md."""
         times = []
         for _ in range(count):
             start = time.perf_counter_ns()
@@ -90,6 +92,8 @@ def map_tensors(specs):
 def answer(worker, request):
     op = request["op"]
     if op == "open":
+        if worker.devices and request["device"].split(":")[0] not in worker.devices:
+            raise NotInstalled("%s computes on %s here, not on %s" % (worker.name, " and ".join(worker.devices), request["device"]))
         return dict(worker.start(request), name=worker.name)
     if op == "init_device":
         worker.init_device()
@@ -104,7 +108,7 @@ def answer(worker, request):
         worker.bind(map_tensors(request["args"]))
         return {}
     if op == "launch":
-        return {"ms": worker.timed(request["n"])}
+        return {"ms": worker.timed(request["n"], request)}
     if op == "peak":
         return worker.peak()
     raise ValueError("unknown request " + repr(op))

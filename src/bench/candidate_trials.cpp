@@ -101,7 +101,7 @@ class CandidateTrial : public tune::LoadedTrial {
 
  private:
   Result<double> launch_remote() {
-    const Result<candidate::RemoteTimes> times = candidate_->launch_batch(buffers_.tensors->tensors(), 1);
+    const Result<candidate::RemoteTimes> times = candidate_->launch_batch(buffers_.tensors->tensors(), {});
     if (!times) return std::unexpected(times.error());
     if (times->launch_ms.size() != 1) {
       return fail(DiagnosticCode::E3205, fmt::format("asked for 1 time, got {}", times->launch_ms.size()));

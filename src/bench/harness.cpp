@@ -11,6 +11,7 @@
 #include "bench/candidate_run.h"
 #include "bench/record/cell_log.h"
 #include "bench/reference_selection.h"
+#include "bench/stage_cells.h"
 #include "measure/machine.h"
 
 namespace tilewright::bench {
@@ -21,8 +22,9 @@ using nlohmann::json;
 
 constexpr double kSelectionMs = 6000;
 
-std::string device_name(const BenchOptions& options) {
-  return options.device == "cpu" ? measure::cpu_device_name(options.threads) : options.device;
+std::string device_name(const BenchOptions& options, const Roofline& roofline) {
+  if (options.device == "cpu") return measure::cpu_device_name(options.threads);
+  return roofline.device.empty() ? options.device : roofline.device;
 }
 
 bool takes_part(const BenchOptions& options, const std::string& candidate, const Workload& workload) {
@@ -109,6 +111,7 @@ Result<Roofline> find_roofline(const BenchOptions& options) {
   const StageRunner runner(options.executable, std::chrono::minutes(2), {});
   StageRequest request;
   request.kind = StageKind::Roofline;
+  request.device = options.device;
   request.rounds = options.budget.roofline_repeats;
   request.threads = options.threads;
   auto outcome = runner.run(request);
@@ -161,7 +164,8 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
   else
     report.notes.push_back(fmt::format("ceilings not-run: {}", roofline.error().message));
 
-  RunContext context{options, *log, runner, progress, environment, report.roofline, {}, device_name(options)};
+  RunContext context{
+      options, *log, runner, progress, environment, report.roofline, {}, device_name(options, report.roofline)};
   for (const Workload& workload : options.workloads) {
     std::vector<Outcome> rivals, judged;
     const bool has_rivals = !options.references.empty() && any_opens(options, runner, workload);

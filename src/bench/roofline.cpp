@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bench/ceiling.h"
+#include "bench/device_session.h"
 #include "bench/multiply_add.h"
 #include "measure/machine.h"
 
@@ -64,32 +65,41 @@ Roofline measure_roofline(int threads, int repeats, const std::function<void()>&
 
 Roofline best_of(const Roofline& a, const Roofline& b) {
   return {std::max(a.f32_gflops, b.f32_gflops), std::max(a.read_gb_per_s, b.read_gb_per_s),
-          std::max(a.copy_gb_per_s, b.copy_gb_per_s), std::max(a.threads, b.threads)};
+          std::max(a.copy_gb_per_s, b.copy_gb_per_s), std::max(a.threads, b.threads), a.device};
 }
 
 json to_json(const Roofline& r) {
   return {{"f32_gflops", r.f32_gflops},
           {"read_gb_per_s", r.read_gb_per_s},
           {"copy_gb_per_s", r.copy_gb_per_s},
-          {"threads", r.threads}};
+          {"threads", r.threads},
+          {"device", r.device}};
 }
 
 Roofline parse_roofline(const json& object) {
   return {object.value("f32_gflops", 0.0), object.value("read_gb_per_s", 0.0), object.value("copy_gb_per_s", 0.0),
-          object.value("threads", 1)};
+          object.value("threads", 1), object.value("device", "")};
 }
 
 Result<json> run_roofline(const StageRequest& request, StageChannel& channel) {
+  channel.step("roofline");
+  if (is_cuda(request.device)) {
+    auto session = DeviceSession::open(request.device);
+    if (!session) return std::unexpected(session.error());
+    auto copy = (*session)->copy_gb_per_s();
+    if (!copy) return std::unexpected(copy.error());
+    return to_json(Roofline{0, *copy, *copy, request.threads, (*session)->name()});
+  }
   return to_json(measure_roofline(request.threads, request.rounds, [&] { channel.step("roofline"); }));
 }
 
 double physical_floor_ms(const Roofline& r, double flops, double bytes, DType in) {
-  if (r.f32_gflops <= 0 || r.read_gb_per_s <= 0) return 0;
+  if (r.read_gb_per_s <= 0) return 0;
   // Matrix units do at most 16 times the f32 rate on 16-bit inputs and 32 times on 8-bit ones.
   const double scale = in == DType::F64 ? 1 : bits(in) >= 32 ? 1 : bits(in) == 16 ? 16 : 32;
   // Margins for what the probes did not reach: turbo phases, a better copy loop, a partly cached output.
   constexpr double kPeakMargin = 0.6, kBandwidthMargin = 0.4;
-  const double compute_ms = flops / (r.f32_gflops * 1e6 * scale) * kPeakMargin;
+  const double compute_ms = r.f32_gflops > 0 ? flops / (r.f32_gflops * 1e6 * scale) * kPeakMargin : 0;
   const double memory_ms = bytes / (std::max(r.read_gb_per_s, r.copy_gb_per_s) * 1e6) * kBandwidthMargin;
   return std::max(compute_ms, memory_ms);
 }

@@ -13,6 +13,7 @@ struct Roofline {
   double read_gb_per_s = 0;  ///< a sum over memory far larger than the caches
   double copy_gb_per_s = 0;  ///< bytes read plus bytes written of a streaming copy
   int threads = 1;
+  std::string device;  ///< of a device: its name; then f32_gflops is 0, not measured
 };
 
 /// `repeats` of the arithmetic loop, and a tenth of it of the memory loops; the best counts. `told` is called after

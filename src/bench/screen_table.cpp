@@ -32,6 +32,7 @@ std::string render_check(const Outcome& outcome) {
 
 /// Multiply-adds for what computes, bytes for what moves data: the side of the roofline the work is on.
 bool is_compute_bound(const Outcome& outcome, const Roofline& roofline) {
+  if (roofline.f32_gflops <= 0) return outcome.cost.flops > 100 * outcome.cost.bytes;
   return outcome.cost.flops / std::max(roofline.f32_gflops, 1e-9) >
          outcome.cost.bytes / std::max(roofline.copy_gb_per_s, 1e-9);
 }
@@ -42,7 +43,7 @@ std::pair<std::string, std::string> render_rate(const Outcome& outcome, const Ro
   if (is_compute_bound(outcome, roofline)) {
     const double gflops = outcome.cost.flops / (*warm * 1e6);
     return {gflops >= 1000 ? fmt::format("{:.3g} TFLOP/s", gflops / 1000) : fmt::format("{:.3g} GFLOP/s", gflops),
-            fmt::format("{:.0f} %", 100 * gflops / roofline.f32_gflops)};
+            roofline.f32_gflops > 0 ? fmt::format("{:.0f} %", 100 * gflops / roofline.f32_gflops) : "-"};
   }
   const double rate = outcome.cost.bytes / (*warm * 1e6);
   return {fmt::format("{:.3g} GB/s", rate),
@@ -130,6 +131,14 @@ std::string render_time(const Cell* cell) {
   return text;
 }
 
+static std::string render_ceilings(const Roofline& r) {
+  if (!r.device.empty())
+    return fmt::format("ceiling measured beside it, {}: copy {:.4g} GB/s\n", r.device, r.copy_gb_per_s);
+  return fmt::format(
+      "ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n", r.threads,
+      r.f32_gflops, r.read_gb_per_s, r.copy_gb_per_s);
+}
+
 /// The times that warm_ms is not, each under its own name; nothing when none was measured.
 static std::string render_sustained(const BenchReport& report, bool markdown) {
   std::vector<Line> lines{{"candidate", "shape", "hot (no flush)", "steady", "burst", "host time", "launch floor"}};
@@ -176,11 +185,7 @@ std::string render_table(const BenchReport& report, bool markdown) {
   }
   out += render_sustained(report, markdown);
   out += render_levels(report);
-  if (report.roofline.f32_gflops <= 0) return out;
-  out +=
-      fmt::format("ceilings measured beside it, {} threads: {:.3g} GFLOP/s f32, read {:.3g} GB/s, copy {:.3g} GB/s\n",
-                  report.roofline.threads, report.roofline.f32_gflops, report.roofline.read_gb_per_s,
-                  report.roofline.copy_gb_per_s);
+  if (report.roofline.copy_gb_per_s > 0) out += render_ceilings(report.roofline);
   return out;
 }
 

@@ -201,6 +201,11 @@ std::vector<Cell> warm_cells(const Cell& base, const std::vector<json>& results,
   warm.detail["flush"] = results.front().value("flush", "");
   warm.detail["floor_ms"] = floor_ms;
   warm.detail["check_after"] = results.back().at("check_after");
+  json device_clocks = json::array();
+  for (const json& result : results) {
+    if (result.contains("device_clocks")) device_clocks.push_back(result["device_clocks"]);
+  }
+  if (!device_clocks.empty()) warm.detail["device_clocks"] = device_clocks;
   if (const auto why = refusal(results, warm_samples, floor_ms)) {
     fail_cell(warm, *why);
     fail_cell(hot, *why);
@@ -223,6 +228,11 @@ std::vector<Cell> sustained_cells(const Cell& base, const json& result) {
     set_summary(least, {{result.at("floor_ms").get<double>()}});
   else
     least.reason = "not at extents of 1: " + result.value("floor_refused", "");
+  if (result.contains("host_ms")) {
+    host.reason.clear();
+    set_summary(host, {result.at("host_ms").get<std::vector<double>>()});
+  }
+  if (result.contains("device_clocks")) steady.detail["device_clocks"] = result["device_clocks"];
   set_summary(steady, {result.at("steady_ms").get<std::vector<double>>()});
   set_summary(burst, {result.at("burst_ms").get<std::vector<double>>()});
   return {host, least, steady, burst};
@@ -232,7 +242,7 @@ Cell peak_cell(const Cell& base, const json& result) {
   Cell cell = cell_like(base, Stage::Peak);
   set_summary(cell, {{result.at("peak_bytes").get<double>() / (1024.0 * 1024.0)}});
   for (const char* counter : {"declared", "vm_hwm_bytes", "tensor_bytes", "workspace_bytes", "allocator_bytes",
-                              "device_bytes", "cgroup_bytes"}) {
+                              "device_bytes", "cgroup_bytes", "host_growth_bytes"}) {
     if (result.contains(counter)) cell.detail[counter] = result[counter];
   }
   return cell;
@@ -272,11 +282,16 @@ Cell ratio_cell(const Cell& base, const json& result, double delta) {
   return cell;
 }
 
+bool is_missing_device(const Diagnostic& why) {
+  return why.code == DiagnosticCode::E3051 || why.code == DiagnosticCode::E3052;
+}
+
 Cell broken_cell(const Cell& base, Stage stage, const Diagnostic& why) {
   Cell cell = cell_like(base, stage);
   cell.reason = why.message;
   cell.how_to_run = why.help;
-  const bool was_impossible = why.code == DiagnosticCode::E3204 || why.code == DiagnosticCode::E3201;
+  const bool was_impossible =
+      why.code == DiagnosticCode::E3204 || why.code == DiagnosticCode::E3201 || is_missing_device(why);
   cell.state = was_impossible ? State::NotRun : State::Failed;
   cell.detail["error"] = std::string(code_text(why.code));
   return cell;

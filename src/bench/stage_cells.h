@@ -44,6 +44,9 @@ Cell peak_cell(const Cell& base, const nlohmann::json& result);
 /// The paired comparison with the best rival; value = ratio of times, < 1 means the candidate is faster.
 Cell ratio_cell(const Cell& base, const nlohmann::json& result, double delta);
 
+/// No driver, one too old, or no such device: nothing can be measured there, and nobody's kernel is to blame.
+bool is_missing_device(const Diagnostic& why);
+
 /// How a stage that did not come to an end is recorded: not-run for what is not installed or not supported, failed for
 /// the rest.
 Cell broken_cell(const Cell& base, Stage stage, const Diagnostic& why);

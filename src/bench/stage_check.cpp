@@ -27,9 +27,11 @@ class SharedWithWorker final : public Memory {
 /// An opened candidate made ready for one workload after another.
 class Preparer {
  public:
-  Preparer(candidate::Candidate& candidate, std::string config, StageChannel& channel)
-      : candidate_(candidate), config_(std::move(config)), channel_(channel) {
+  Preparer(candidate::Candidate& candidate, std::string config, StageChannel& channel,
+           std::shared_ptr<DeviceSession> session)
+      : candidate_(candidate), config_(std::move(config)), channel_(channel), session_(std::move(session)) {
     if (candidate.is_remote()) memory_ = std::make_shared<SharedWithWorker>(candidate);
+    if (session_) memory_ = std::make_shared<DeviceMemory>(session_);
   }
 
   Result<PreparedKernel> operator()(const Workload&, const candidate::ContractText& contract) {
@@ -43,12 +45,14 @@ class Preparer {
     if (auto compiled = candidate_.compile(config_); !compiled) return std::unexpected(compiled.error());
     auto bytes = candidate_.workspace_bytes();
     if (!bytes) return std::unexpected(bytes.error());
-    std::shared_ptr<void> workspace(std::aligned_alloc(64, (static_cast<size_t>(*bytes) + 127) / 64 * 64), std::free);
-    if (!workspace) return fail(DiagnosticCode::E3301, fmt::format("cannot allocate a workspace of {} bytes", *bytes));
+    auto block = allocate_workspace(session_, *bytes);
+    if (!block) return std::unexpected(block.error());
+    const std::shared_ptr<std::byte> workspace = std::move(*block);
     out.lifetime = workspace;
     out.launch = [this, workspace](std::span<const candidate::Tensor> args) {
       channel_.step("launch");
-      auto launched = candidate_.launch(args, workspace.get(), nullptr);
+      auto launched = candidate_.launch(args, workspace.get(), session_ ? session_->stream() : nullptr);
+      if (launched && session_) launched = session_->synchronize();
       channel_.step("oracle");
       return launched;
     };
@@ -59,14 +63,18 @@ class Preparer {
   candidate::Candidate& candidate_;
   std::string config_;
   StageChannel& channel_;
+  std::shared_ptr<DeviceSession> session_;
   std::shared_ptr<Memory> memory_;
 };
 
 /// Runs the framework's operator on given inputs; R1 of the relative rule.
 class ReferenceRunner {
  public:
-  ReferenceRunner(candidate::CandidatePtr candidate, ContractOptions options, StageChannel& channel)
-      : candidate_(std::move(candidate)), options_(std::move(options)), preparer_(*candidate_, "{}", channel) {}
+  ReferenceRunner(candidate::CandidatePtr candidate, ContractOptions options, StageChannel& channel,
+                  std::shared_ptr<DeviceSession> session)
+      : candidate_(std::move(candidate)),
+        options_(std::move(options)),
+        preparer_(*candidate_, "{}", channel, std::move(session)) {}
 
   Result<std::vector<HostTensor>> operator()(const Workload& workload, const std::vector<HostTensor>& inputs) {
     const auto contract = contract_text(workload, options_);
@@ -116,8 +124,11 @@ std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, con
                                                 StageChannel& channel) {
   for (const std::string& spelling : request.references) {
     auto opened = open_candidate(request, spelling, kinds, channel);
-    if (!opened || !(*opened)->init_device()) continue;
-    auto runner = std::make_shared<ReferenceRunner>(std::move(*opened), contract_options(request), channel);
+    if (!opened) continue;
+    auto session = session_of(request, **opened);
+    if (!session || !(*opened)->init_device()) continue;
+    auto runner =
+        std::make_shared<ReferenceRunner>(std::move(*opened), contract_options(request), channel, std::move(*session));
     const auto workload = requested_workload(request);
     const auto inputs = make_inputs(*workload, contract_options(request).data);
     if ((*runner)(*workload, inputs)) return runner;
@@ -127,11 +138,11 @@ std::shared_ptr<ReferenceRunner> open_reference(const StageRequest& request, con
 
 }  // namespace
 
-OutputJudge::OutputJudge(const Workload& workload, std::vector<HostTensor> inputs)
+OutputJudge::OutputJudge(const Workload& workload, std::vector<HostTensor> inputs, const ReferenceOptions& options)
     : workload_(workload),
       inputs_(std::move(inputs)),
-      expected_(evaluate_oracle(workload, inputs_)),
-      declared_(evaluate_declared(workload, inputs_)) {}
+      expected_(evaluate_oracle(workload, inputs_, options)),
+      declared_(evaluate_declared(workload, inputs_, options)) {}
 
 json OutputJudge::judge(const std::vector<HostTensor>& outputs) const {
   std::vector<Argument> args = arguments(workload_);
@@ -164,7 +175,9 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
   options.mutants = request.fuzz_shapes > 0;
   options.fuzz_seed = request.seed;
   options.progress = [&](const std::string&, int, int) { channel.step("oracle"); };
-  Preparer preparer(candidate, request.config, channel);
+  auto session = session_of(request, candidate);
+  if (!session) return std::unexpected(session.error());
+  Preparer preparer(candidate, request.config, channel, std::move(*session));
   // The candidate runs once before any reference is opened, so that code it shares with one is its own doing; and the
   // result of this very first launch is judged, so that work put off to the next one is noticed.
   auto first = check_first_launch(*workload, preparer, options.contract);
@@ -208,6 +221,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
 }
 
 Result<json> check_present_outputs(Ready& ready) {
+  if (auto fetched = ready.memory.fetch(); !fetched) return std::unexpected(fetched.error());
   json out = OutputJudge(ready.workload, ready.memory.copy_inputs()).judge(ready.memory.copy_outputs());
   if (out.value("accepted", false) && !ready.memory.margins_intact()) {
     out["accepted"] = false;

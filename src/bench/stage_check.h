@@ -13,7 +13,7 @@ Result<nlohmann::json> run_check(const StageRequest& request, const candidate::K
 /// The oracle of one workload on given inputs, asked about one set of outputs after another.
 class OutputJudge {
  public:
-  OutputJudge(const Workload& workload, std::vector<HostTensor> inputs);
+  OutputJudge(const Workload& workload, std::vector<HostTensor> inputs, const ReferenceOptions& options = {});
   /// Fields: "accepted", "reason", "judgements".
   nlohmann::json judge(const std::vector<HostTensor>& outputs) const;
 

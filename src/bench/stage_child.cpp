@@ -11,6 +11,7 @@
 #include "bench/stage_check.h"
 #include "bench/stage_contest.h"
 #include "bench/stage_pair.h"
+#include "bench/stage_race.h"
 #include "bench/stage_setup.h"
 #include "bench/stage_sustained.h"
 #include "bench/stage_timing.h"
@@ -40,12 +41,15 @@ Result<json> run_import(const StageRequest& request, const candidate::Kinds& kin
 /// Timed by the kernel's clock: calibrating a finer one would stand between the process and its first result.
 Result<double> first_launch_ms(Ready& ready) {
   if (ready.candidate->is_remote()) {
-    auto times = ready.candidate->launch_batch(ready.memory.tensors(), 1);
+    auto times = ready.candidate->launch_batch(ready.memory.tensors(), {});
     if (!times) return std::unexpected(times.error());
     return times->launch_ms.front();
   }
   const int64_t start = measure::kernel_ns();
   if (auto launched = ready.launch(); !launched) return std::unexpected(launched.error());
+  if (ready.session) {
+    if (auto done = ready.session->synchronize(); !done) return std::unexpected(done.error());
+  }
   return static_cast<double>(measure::kernel_ns() - start) * 1e-6;
 }
 
@@ -85,15 +89,16 @@ Result<json> run_compile(const StageRequest& request, const candidate::Kinds& ki
 
 /// Batches against samples: the least of many short ones, without the time in which other work had the processors, so
 /// that a disturbance cannot make honest clocks disagree.
-Result<json> check_clocks(LaunchTimer& timer, double hot_ms, const candidate::Candidate& candidate) {
+Result<json> check_clocks(LaunchTimer& timer, double hot_ms, const candidate::Candidate& candidate, bool is_on_device) {
   const bool is_remote = candidate.is_remote();
   const auto delay_ns = [&] {
     const auto worker = candidate.process_id();
     return measure::run_delay_ns() + (worker ? measure::run_delay_ns(*worker) : 0);
   };
-  const double batch_ms = is_remote ? 5 : 1;
+  const double batch_ms = is_remote || is_on_device ? 5 : 1;
   const int count = std::clamp(static_cast<int>(batch_ms / std::max(hot_ms, 1e-4)), 1, 5000);
-  const double trip_ms = is_remote ? 1.0 / count : 0;
+  // A request to a worker, or what a host pays per launch when the kernel is too short to hide it.
+  const double trip_ms = is_remote ? 1.0 / count : is_on_device ? 0.02 : 0;
   const int64_t start = measure::kernel_ns();
   double least = 1e300;
   bool agree = false;
@@ -115,6 +120,7 @@ Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds
   channel.step("warm");
   auto warm = timer.run(request.warm, true);
   if (!warm) return std::unexpected(warm.error());
+  const json clocks_warm = ready->session ? ready->session->clocks() : json();
   json after = json::object();
   if (request.check_after) {
     // The inputs now differ from those of every earlier launch, in the same buffers: a replayed result does not pass.
@@ -131,17 +137,27 @@ Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds
   auto hot = timer.run(request.hot, false);
   if (!hot) return std::unexpected(hot.error());
   const double hot_ms = measure::median(measure::sorted(hot->samples_ms));
-  auto clocks = check_clocks(timer, hot_ms, *ready->candidate);
+  auto clocks = check_clocks(timer, hot_ms, *ready->candidate, ready->session != nullptr);
   if (!clocks) return std::unexpected(clocks.error());
-  return json{{"identity", identity_json(*ready->candidate)},
-              {"warm_ms", warm->samples_ms},
-              {"warm_stop", measure::name(warm->reason)},
-              {"hot_ms", hot->samples_ms},
-              {"hot_stop", measure::name(hot->reason)},
-              {"flush", timer.flush_method()},
-              {"clock_overhead_ns", timer.clock_overhead_ns()},
-              {"clocks", *clocks},
-              {"check_after", after}};
+  json out{{"identity", identity_json(*ready->candidate)},
+           {"warm_ms", warm->samples_ms},
+           {"warm_stop", measure::name(warm->reason)},
+           {"hot_ms", hot->samples_ms},
+           {"hot_stop", measure::name(hot->reason)},
+           {"flush", timer.flush_method()},
+           {"clock_overhead_ns", timer.clock_overhead_ns()},
+           {"clocks", *clocks},
+           {"check_after", after}};
+  if (!clocks_warm.is_null()) out["device_clocks"] = {{"warm", clocks_warm}, {"hot", ready->session->clocks()}};
+  return out;
+}
+
+/// Bytes in use on the device before the candidate is there, the context of this process included; 0 without a device.
+Result<int64_t> device_bytes_before(const StageRequest& request) {
+  if (!is_cuda(request.device)) return 0;
+  auto session = DeviceSession::open(request.device);
+  if (!session) return std::unexpected(session.error());
+  return (*session)->used_bytes();
 }
 
 /// Growth of this process (or the whole of the worker) over its state before the candidate was opened, tensors left
@@ -153,6 +169,8 @@ Result<json> run_peak(const StageRequest& request, const candidate::Kinds& kinds
   for (const Argument& arg : arguments(*workload)) tensor_bytes += arg.byte_count();
   measure::reset_peak();
   const auto before = measure::read_process_memory();
+  const auto device_before = device_bytes_before(request);
+  if (!device_before) return std::unexpected(device_before.error());
   auto ready = make_ready(request, request.candidate, kinds, channel);
   if (!ready) return std::unexpected(ready.error());
   for (int i = 0; i < 3; ++i) {
@@ -167,16 +185,24 @@ Result<json> run_peak(const StageRequest& request, const candidate::Kinds& kinds
   const int64_t growth = is_remote ? after->peak_resident - after->resident_shared
                                    : after->peak_resident - before->resident - tensor_bytes;
   const candidate::PeakMemory own = ready->candidate->peak_memory();
+  std::optional<int64_t> on_device = own.device_bytes;
+  if (ready->session) {
+    auto used = ready->session->used_bytes();
+    if (!used) return std::unexpected(used.error());
+    on_device = *used - *device_before - tensor_bytes;
+  }
   json out{{"identity", identity_json(*ready->candidate)},
-           {"peak_bytes", std::max<int64_t>(growth, 0)},
-           {"declared", is_remote
+           {"peak_bytes", std::max<int64_t>(on_device.value_or(growth), 0)},
+           {"declared", on_device ? "memory of the device, without the tensors"
+                        : is_remote
                             ? "resident peak of the worker process without the tensors"
                             : "growth of the resident peak since before the candidate was opened, without the tensors"},
            {"vm_hwm_bytes", after->peak_resident},
            {"tensor_bytes", tensor_bytes},
            {"workspace_bytes", ready->workspace_bytes}};
   if (own.allocator_bytes) out["allocator_bytes"] = *own.allocator_bytes;
-  if (own.device_bytes) out["device_bytes"] = *own.device_bytes;
+  if (on_device) out["device_bytes"] = *on_device;
+  out["host_growth_bytes"] = growth;
   if (const auto group = measure::read_cgroup_peak()) out["cgroup_bytes"] = *group;
   return out;
 }
@@ -193,6 +219,9 @@ Result<json> run_request(const StageRequest& request, const candidate::Kinds& ki
     case StageKind::Roofline: return run_roofline(request, channel);
     case StageKind::Contest: return run_contest(request, kinds, channel);
     case StageKind::Sustained: return run_sustained(request, kinds, channel);
+    case StageKind::Race: return run_race(request, kinds, channel);
+    case StageKind::Rare: return run_rare(request, kinds, channel);
+    case StageKind::LaunchCost: return run_launch_cost(request, kinds, channel);
   }
   return fail(DiagnosticCode::E9001, "unknown stage");
 }

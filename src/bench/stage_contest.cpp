@@ -114,6 +114,7 @@ class Contest {
   Status judge(Entrant& entrant) {
     channel_.step("oracle");
     Ready& ready = *entrant.ready;
+    if (auto fetched = ready.memory.fetch(); !fetched) return fetched;
     const std::string key = entrant.contender.workload + " " + entrant.contender.dtypes;
     auto& oracle = oracles_[key];
     if (!oracle) oracle = std::make_unique<OutputJudge>(ready.workload, ready.memory.copy_inputs());

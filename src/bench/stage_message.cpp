@@ -11,8 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 10> kKinds = {"empty", "import", "check",    "compile", "warm",
-                                                     "peak",  "pair",   "roofline", "contest", "sustained"};
+constexpr std::array<std::string_view, 13> kKinds = {"empty", "import", "check",      "compile", "warm",
+                                                     "peak",  "pair",   "roofline",   "contest", "sustained",
+                                                     "race",  "rare",   "launch-cost"};
 
 json rule_json(const measure::StopRule& rule) {
   return {{"min_samples", rule.min_samples},
@@ -30,6 +31,20 @@ measure::StopRule parse_rule(const json& object) {
   rule.timeout_ms = object.at("timeout_ms");
   rule.max_samples = object.at("max_samples");
   return rule;
+}
+
+json contenders_json(const std::vector<Contender>& contenders) {
+  json out = json::array();
+  for (const Contender& c : contenders) {
+    out.push_back({{"candidate", c.candidate}, {"workload", c.workload}, {"dtypes", c.dtypes}, {"config", c.config}});
+  }
+  return out;
+}
+
+std::vector<Contender> parse_contenders(const json& list) {
+  std::vector<Contender> out;
+  for (const json& c : list) out.push_back({c.at("candidate"), c.at("workload"), c.at("dtypes"), c.at("config")});
+  return out;
 }
 
 StageRequest parse_fields(const json& j) {
@@ -56,10 +71,12 @@ StageRequest parse_fields(const json& j) {
   j.at("delta").get_to(r.delta);
   j.at("fuzz_shapes").get_to(r.fuzz_shapes);
   j.at("timeout_ms").get_to(r.timeout_ms);
-  for (const json& c : j.at("contenders"))
-    r.contenders.push_back({c.at("candidate"), c.at("workload"), c.at("dtypes"), c.at("config")});
+  r.contenders = parse_contenders(j.at("contenders"));
+  for (const json& race : j.at("races"))
+    r.races.push_back({race.at("id"), parse_contenders(race.at("contenders")), race.at("is_flushed")});
   j.at("ceiling").get_to(r.ceiling);
   j.at("is_flushed").get_to(r.is_flushed);
+  j.at("without_driver_cache").get_to(r.without_driver_cache);
   j.at("token").get_to(r.token);
   return r;
 }
@@ -71,10 +88,10 @@ std::string_view name(StageKind kind) { return kKinds[static_cast<size_t>(kind)]
 json to_json(const StageRequest& r) {
   json lengths = json::array();
   for (const SequenceLengths& l : r.lengths) lengths.push_back({l.q, l.k});
-  json contenders = json::array();
-  for (const Contender& c : r.contenders) {
-    contenders.push_back(
-        {{"candidate", c.candidate}, {"workload", c.workload}, {"dtypes", c.dtypes}, {"config", c.config}});
+  json races = json::array();
+  for (const Race& race : r.races) {
+    races.push_back(
+        {{"id", race.id}, {"contenders", contenders_json(race.contenders)}, {"is_flushed", race.is_flushed}});
   }
   return {{"kind", name(r.kind)},
           {"candidate", r.candidate},
@@ -96,9 +113,11 @@ json to_json(const StageRequest& r) {
           {"delta", r.delta},
           {"fuzz_shapes", r.fuzz_shapes},
           {"timeout_ms", r.timeout_ms},
-          {"contenders", contenders},
+          {"contenders", contenders_json(r.contenders)},
+          {"races", races},
           {"ceiling", r.ceiling},
           {"is_flushed", r.is_flushed},
+          {"without_driver_cache", r.without_driver_cache},
           {"token", r.token}};
 }
 
@@ -112,6 +131,11 @@ Result<StageRequest> parse_stage_request(const json& object) {
 
 void StageChannel::step(std::string_view step_name) { send({{"event", "step"}, {"name", step_name}}); }
 void StageChannel::mark(std::string_view mark_name) { send({{"event", "mark"}, {"name", mark_name}}); }
+
+void StageChannel::part(json fields) {
+  fields["event"] = "part";
+  send(fields);
+}
 
 void StageChannel::result(json fields) {
   fields["event"] = "result";

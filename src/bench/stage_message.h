@@ -17,7 +17,21 @@
 
 namespace tilewright::bench {
 
-enum class StageKind : uint8_t { Empty, Import, Check, Compile, Warm, Peak, Pair, Roofline, Contest, Sustained };
+enum class StageKind : uint8_t {
+  Empty,
+  Import,
+  Check,
+  Compile,
+  Warm,
+  Peak,
+  Pair,
+  Roofline,
+  Contest,
+  Sustained,
+  Race,
+  Rare,
+  LaunchCost
+};
 std::string_view name(StageKind kind);
 
 /// One of several that run in turn in one process; it may do another workload than the rest (f16 against f32).
@@ -26,6 +40,13 @@ struct Contender {
   std::string workload;
   std::string dtypes;
   std::string config = "{}";
+};
+
+/// A row of Race: contenders of one workload.
+struct Race {
+  std::string id;
+  std::vector<Contender> contenders;  ///< the first is judged, the others are its rivals
+  bool is_flushed = false;            ///< one by one after a flush; else steady and burst
 };
 
 struct StageRequest {
@@ -49,7 +70,9 @@ struct StageRequest {
   int fuzz_shapes = 25;               ///< of Check
   int64_t timeout_ms = 120'000;       ///< of one step of a worker
   std::vector<Contender> contenders;  ///< of Contest; the first is judged, the others are its rivals
+  std::vector<Race> races;
   std::string ceiling = "none";       ///< of Contest: what is timed beside each sample
+  bool without_driver_cache = false;  ///< the CUDA driver keeps nothing it assembles
   bool is_flushed = false;            ///< of Contest: caches are emptied before each launch
   std::string token;                  ///< every answer carries it: a candidate that writes to the channel is found out
 };
@@ -64,6 +87,8 @@ class StageChannel {
   void step(std::string_view name);
   /// The parent takes its own time when it reads this.
   void mark(std::string_view name);
+  /// Some of the result, as soon as it is there.
+  void part(nlohmann::json fields);
   void result(nlohmann::json fields);
   void error(const Diagnostic& diagnostic);
   int64_t sent_bytes() const { return sent_bytes_; }

@@ -23,6 +23,7 @@ std::map<std::string, std::optional<std::string>> stage_environment(const StageR
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"})
     env[name] = threads;
   env["OPENBLAS_CORETYPE"] = std::nullopt;
+  if (request.without_driver_cache) env["CUDA_CACHE_DISABLE"] = "1";
   if (request.cache_dir.empty()) return env;
   for (const char* name : {"XDG_CACHE_HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
                            "TILELANG_CACHE_DIR", "CUDA_CACHE_PATH"}) {
@@ -72,7 +73,8 @@ int64_t PrivateFolder::byte_count() const {
   return total;
 }
 
-Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
+Result<StageOutcome> StageRunner::run(const StageRequest& request,
+                                      const std::function<void(const json&)>& on_part) const {
   StageOutcome out;
   const int64_t start = measure::kernel_ns();
   auto child = candidate::ChildProcess::start({.argv = {executable_, "stage"}, .env = stage_environment(request)});
@@ -104,6 +106,7 @@ Result<StageOutcome> StageRunner::run(const StageRequest& request) const {
     if (kind == "mark") out.mark_ms[event.value("name", "")] = static_cast<double>(now - start) * 1e-6;
     if (kind == "step") last_step = event.value("name", "");
     if (kind == "step" && on_step_) on_step_();
+    if (kind == "part" && on_part) on_part(event);
     if (kind == "error") return std::unexpected(parse_diagnostic(event));
     if (kind != "result") continue;
     out.result = event;

@@ -39,7 +39,9 @@ class StageRunner {
 
   /// Every cache a framework may keep is pointed into `request.cache_dir`. A child that dies or is killed is E3202 or
   /// E3203.
-  Result<StageOutcome> run(const StageRequest& request) const;
+  /// `on_part` gets every part of the result when the child has it.
+  Result<StageOutcome> run(const StageRequest& request,
+                           const std::function<void(const nlohmann::json&)>& on_part = {}) const;
 
  private:
   std::string executable_;

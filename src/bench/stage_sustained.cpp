@@ -18,13 +18,16 @@ int launches_in(double ms, double one_ms) {
   return std::clamp(static_cast<int>(ms / std::max(one_ms, 1e-4)), 1, 1'000'000);
 }
 
-Result<double> steady(LaunchTimer& timer, double one_ms) {
-  if (auto untimed = timer.batch(launches_in(kUntimedMs, one_ms)); !untimed) return untimed;
-  return timer.batch(launches_in(kTimedMs, one_ms));
+}  // namespace
+
+Result<double> steady_ms(LaunchTimer& timer, double one_ms) {
+  if (auto untimed = timer.span(launches_in(kUntimedMs, one_ms)); !untimed) return untimed;
+  return timer.span(launches_in(kTimedMs, one_ms));
 }
 
-Result<double> burst(LaunchTimer& timer) {
+Result<double> burst_ms(LaunchTimer& timer, bool is_on_device) {
   std::this_thread::sleep_for(kRest);
+  if (is_on_device) return timer.span(kBurst);  // one by one, each would wait for the host
   std::vector<double> samples;
   for (int i = 0; i < kBurst; ++i) {
     auto ms = timer.sample(false);
@@ -33,6 +36,8 @@ Result<double> burst(LaunchTimer& timer) {
   }
   return measure::median(measure::sorted(samples));
 }
+
+namespace {
 
 /// The least cost of a launch: the same candidate with nothing to do. An operator whose extents cannot be 1 has none.
 Result<double> launch_floor(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
@@ -68,17 +73,26 @@ Result<json> run_sustained(const StageRequest& request, const candidate::Kinds& 
     if (!ready) return std::unexpected(ready.error());
     LaunchTimer timer(*ready, channel, request.seed);
     if (auto awake = timer.warm_up(); !awake) return std::unexpected(awake.error());
-    auto one_ms = timer.batch(3);
+    auto one_ms = timer.span(3);
     if (!one_ms) return std::unexpected(one_ms.error());
     for (int round = 0; round < request.rounds; ++round) {
-      auto steady_ms = steady(timer, *one_ms);
-      if (!steady_ms) return std::unexpected(steady_ms.error());
+      auto steady = steady_ms(timer, *one_ms);
+      if (!steady) return std::unexpected(steady.error());
       channel.step("steady");
-      auto burst_ms = burst(timer);
-      if (!burst_ms) return std::unexpected(burst_ms.error());
+      if (ready->session) out["device_clocks"].push_back(ready->session->clocks());
+      auto burst = burst_ms(timer, ready->is_on_device);
+      if (!burst) return std::unexpected(burst.error());
       channel.step("burst");
-      out["steady_ms"].push_back(*steady_ms);
-      out["burst_ms"].push_back(*burst_ms);
+      out["steady_ms"].push_back(*steady);
+      out["burst_ms"].push_back(*burst);
+    }
+    if (ready->session) {
+      out["host_ms"] = json::array();
+      for (int i = 0; i < 50; ++i) {
+        auto host_ms = timer.host_sample();
+        if (!host_ms) return std::unexpected(host_ms.error());
+        out["host_ms"].push_back(*host_ms);
+      }
     }
   }
   auto floor_ms = launch_floor(request, kinds, channel);

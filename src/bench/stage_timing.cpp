@@ -19,31 +19,45 @@ int64_t processor_ns() {
 
 }  // namespace
 
-void LaunchTimer::flush() {
+Status LaunchTimer::flush() {
+  if (ready_.session) return ready_.session->flush_l2();
+  if (ready_.is_on_device) return {};  // the worker flushes
   for (const auto span : ready_.memory.spans()) flush_.flush(span);
   flush_.flush({ready_.workspace.get(), static_cast<size_t>(ready_.workspace_bytes)});
   flush_.finish();
+  return {};
+}
+
+Result<double> LaunchTimer::host_sample() {
+  return ready_.session->host_timed([&] { return ready_.launch(); });
 }
 
 Result<double> LaunchTimer::sample(bool with_flush) {
   if (with_flush) {
-    ready_.memory.perturb_inputs(random_);
-    flush();
+    // A worker on a device would move whole tensors there for it; its last output, on new inputs, is checked.
+    if (!is_remote_on_device()) ready_.memory.perturb_inputs(random_);
+    if (auto flushed = flush(); !flushed) return std::unexpected(flushed.error());
   }
-  return timed_launch();
+  // On a device an untimed launch keeps the stream busy until the timed one is enqueued.
+  if (!with_flush && ready_.session) {
+    if (auto launched = ready_.launch(); !launched) return std::unexpected(launched.error());
+  }
+  return timed_launch(with_flush);
 }
 
 Result<double> LaunchTimer::sample_flushed() {
-  flush();
-  return timed_launch();
+  if (auto flushed = flush(); !flushed) return std::unexpected(flushed.error());
+  return timed_launch(true);
 }
 
-Result<double> LaunchTimer::timed_launch() {
+Result<double> LaunchTimer::timed_launch(bool is_flushed) {
   if (ready_.candidate->is_remote()) {
-    auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), 1);
+    auto times = ready_.candidate->launch_batch(
+        ready_.memory.tensors(), {.flush = is_flushed && ready_.is_on_device, .only_timed = ready_.is_on_device});
     if (!times) return std::unexpected(times.error());
     return times->launch_ms.front();
   }
+  if (ready_.session) return ready_.session->timed([&] { return ready_.launch(); });
   const int64_t start = clock_.now_ns();
   const Status launched = ready_.launch();
   const int64_t end = clock_.now_ns();
@@ -82,11 +96,16 @@ Result<LoopResult> LaunchTimer::run(const measure::StopRule& rule, bool with_flu
 Result<double> LaunchTimer::batch(int count) {
   const int64_t start = measure::kernel_ns();
   if (ready_.candidate->is_remote()) {
-    if (auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), count); !times)
+    const candidate::RemoteLaunches launches = {
+        .count = count, .each = !ready_.is_on_device, .only_timed = ready_.is_on_device};
+    if (auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), launches); !times)
       return std::unexpected(times.error());
   } else {
     for (int i = 0; i < count; ++i) {
       if (auto launched = ready_.launch(); !launched) return std::unexpected(launched.error());
+    }
+    if (ready_.session) {
+      if (auto done = ready_.session->synchronize(); !done) return std::unexpected(done.error());
     }
   }
   return static_cast<double>(measure::kernel_ns() - start) * 1e-6 / count;
@@ -102,6 +121,24 @@ void let_threads_sleep() {
     const int64_t before = std::exchange(used, processor_ns());
     if (step >= kLeast && used - before < kBusyNs) return;
   }
+}
+
+Result<double> LaunchTimer::span(int count) {
+  if (is_remote_on_device()) {
+    auto times =
+        ready_.candidate->launch_batch(ready_.memory.tensors(), {.count = count, .each = false, .only_timed = true});
+    if (!times) return std::unexpected(times.error());
+    return times->launch_ms.front();
+  }
+  if (!ready_.session) return batch(count);
+  auto ms = ready_.session->timed([&]() -> Status {
+    for (int i = 0; i < count; ++i) {
+      if (auto launched = ready_.launch(); !launched) return launched;
+    }
+    return {};
+  });
+  if (!ms) return ms;
+  return *ms / count;
 }
 
 bool clocks_agree(double own_ms, double batch_ms, double trip_ms) {

@@ -28,14 +28,21 @@ class LaunchTimer {
   Result<LoopResult> run(const measure::StopRule& rule, bool flush);
   /// `count` launches in a row with nothing between them; ms for each by a clock of another kind.
   Result<double> batch(int count);
+  /// The same by the device's own clock where there is a device: `count` launches that follow one another.
+  Result<double> span(int count);
 
-  std::string_view flush_method() const { return flush_.method(); }
+  std::string_view flush_method() const {
+    return ready_.is_on_device ? "writes over twice the L2 cache" : flush_.method();
+  }
   double clock_overhead_ns() const { return clock_.overhead_ns(); }
   const measure::FastClock& clock() const { return clock_; }
+  /// On a device: how long the host is busy with one launch.
+  Result<double> host_sample();
 
  private:
-  void flush();
-  Result<double> timed_launch();
+  Status flush();
+  Result<double> timed_launch(bool is_flushed);
+  bool is_remote_on_device() const { return ready_.is_on_device && ready_.candidate->is_remote(); }
 
   Ready& ready_;
   StageChannel& channel_;

@@ -17,7 +17,7 @@ size_t Tensor::byte_count() const {
   return static_cast<size_t>((last + 1) * bits(dtype) + 7) / 8;
 }
 
-Result<RemoteTimes> Candidate::launch_batch(std::span<const Tensor>, int) {
+Result<RemoteTimes> Candidate::launch_batch(std::span<const Tensor>, const RemoteLaunches&) {
   return fail(DiagnosticCode::E9001, "launch_batch called on a candidate that runs in this process");
 }
 

@@ -84,7 +84,15 @@ struct PeakMemory {
 /// Launches timed by the candidate's own process, because a round trip would drown them. The harness checks them
 /// against its own clock.
 struct RemoteTimes {
-  std::vector<double> launch_ms;
+  std::vector<double> launch_ms;  ///< one per launch, or one for all of them: the time of a launch among many
+};
+
+struct RemoteLaunches {
+  int count = 1;
+  bool each = true;    ///< false: the launches follow one another and only their mean is asked for
+  bool flush = false;  ///< on a device: its L2 cache holds nothing of the tensors before each launch
+  /// The inputs are those of the last launch and nobody will read the outputs: a worker on a device need not move them.
+  bool only_timed = false;
 };
 
 class Candidate {
@@ -107,7 +115,7 @@ class Candidate {
 
   /// True when the kernel runs in another process: the harness then times by `launch_batch`.
   virtual bool is_remote() const { return false; }
-  virtual Result<RemoteTimes> launch_batch(std::span<const Tensor> args, int count);
+  virtual Result<RemoteTimes> launch_batch(std::span<const Tensor> args, const RemoteLaunches& launches);
   /// A remote candidate sees only memory made here (shared between both processes); in-process candidates take any
   /// memory.
   virtual Result<void*> allocate_shared(size_t bytes);

@@ -80,16 +80,20 @@ class WorkerCandidate final : public Candidate {
   }
 
   Status launch(std::span<const Tensor> args, void*, void*) override {
-    auto times = launch_batch(args, 1);
+    auto times = launch_batch(args, {});
     if (!times) return std::unexpected(times.error());
     return {};
   }
 
   bool is_remote() const override { return true; }
 
-  Result<RemoteTimes> launch_batch(std::span<const Tensor> args, int count) override {
+  Result<RemoteTimes> launch_batch(std::span<const Tensor> args, const RemoteLaunches& launches) override {
     if (auto bound = bind(args); !bound) return std::unexpected(bound.error());
-    auto reply = ask({{"op", "launch"}, {"n", count}});
+    json request{{"op", "launch"}, {"n", launches.count}};
+    if (!launches.each) request["each"] = false;
+    if (launches.flush) request["flush"] = true;
+    if (launches.only_timed) request["only_timed"] = true;
+    auto reply = ask(request);
     if (!reply) return std::unexpected(reply.error());
     RemoteTimes times;
     const auto it = reply->find("ms");
@@ -97,9 +101,10 @@ class WorkerCandidate final : public Candidate {
       for (const auto& ms : *it)
         if (ms.is_number()) times.launch_ms.push_back(ms);
     }
-    const bool is_sane = static_cast<int>(times.launch_ms.size()) == count &&
+    const size_t got = times.launch_ms.size();
+    const bool is_sane = (static_cast<int>(got) == launches.count || (!launches.each && got == 1)) &&
                          std::ranges::all_of(times.launch_ms, [](double ms) { return ms >= 0; });
-    if (!is_sane) return bad_reply(fmt::format("launch of {} answered {} usable times", count, times.launch_ms.size()));
+    if (!is_sane) return bad_reply(fmt::format("launch of {} answered {} usable times", launches.count, got));
     return times;
   }
 

@@ -49,7 +49,7 @@ void keep_stages(Compilation& out, const ir::Kernel& tile, const plan::cpu::CpuP
 
 std::string target_name(const target::Cpu& cpu) { return "cpu:" + cpu.name; }
 
-Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
+std::string kernel_identity(const ir::Kernel& tile) {
   std::string text = fmt::format("{}\n{}\n{}\n", to_hex(ir::content_key(tile)), toolchain_identity(), tile.name);
   // The recipe carries names and texts, so two kernels that differ in nothing else have an artefact each.
   for (const ir::Dimension& dimension : tile.dimensions) text += dimension.name + "\n";
@@ -57,6 +57,11 @@ Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
   for (const ir::ScalarArgument& scalar : tile.scalars) text += scalar.value->name + "\n";
   for (const ir::Requirement& requirement : tile.requirements) text += requirement.text + "\n";
   for (const ir::Text& message : tile.texts) text += fmt::format("{} {}\n", to_string(message.location), message.text);
+  return text;
+}
+
+Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options) {
+  std::string text = kernel_identity(tile);
   const target::Cpu& cpu = options.cpu;
   text += fmt::format("{} {} {} {} {} {} {} {}\n", cpu.name, fmt::join(cpu.features, ","), cpu.vector_bits,
                       cpu.vector_registers, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes, cpu.cores);
@@ -95,14 +100,19 @@ Result<Compilation> compile_now(const ir::Kernel& tile, const CompileOptions& op
 Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& options) {
   // A planted mutant or a wish for the stages is nothing to keep.
   if (!options.cache || options.want_stages || !options.plan.plant.is_empty()) return compile_now(tile, options);
+  return compile_through(*options.cache, compilation_key(tile, options), [&] { return compile_now(tile, options); });
+}
+
+Result<Compilation> compile_through(cache::KernelCache& cache, const Key128& key,
+                                    const std::function<Result<Compilation>()>& make) {
   Stopwatch watch;
   Compilation out;
-  out.key = compilation_key(tile, options);
+  out.key = key;
   bool was_made = false;
-  const auto found = options.cache->get_or_make(out.key, [&]() -> Result<std::string> {
-    auto made = compile_now(tile, options);
+  const auto found = cache.get_or_make(key, [&]() -> Result<std::string> {
+    auto made = make();
     if (!made) return std::unexpected(made.error());
-    made->key = out.key;
+    made->key = key;
     out = std::move(*made);
     was_made = true;
     return runtime::serialise(out.artefact);
@@ -113,7 +123,7 @@ Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& option
     return out;
   }
   auto artefact = runtime::parse_artefact(*found->bytes);
-  if (!artefact) return compile_now(tile, options);  // of another format: the key should have told
+  if (!artefact) return make();  // of another format: the key should have told
   out.artefact = std::move(*artefact);
   out.is_from_cache = true;
   out.times.cache_ms = watch.lap_ms();

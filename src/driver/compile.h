@@ -5,6 +5,7 @@
 // (program.h) or run anything (call.h).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,8 @@ namespace tilewright::driver {
 struct CompileOptions {
   target::Cpu cpu = target::host_cpu();
   plan::cpu::Options plan;
-  bool want_stages = false;       ///< keep the text of every stage (never from the cache)
-  bool line_tables = true;        ///< `.tile` lines for perf and gdb
+  bool want_stages = false;             ///< keep the text of every stage (never from the cache)
+  bool line_tables = true;              ///< `.tile` lines for perf and gdb
   cache::KernelCache* cache = nullptr;  ///< none: compile always
 };
 
@@ -58,6 +59,13 @@ Result<Compilation> compile(const ir::Kernel& tile, const CompileOptions& option
 
 /// The key of the artefact that compile() would give: content, names a user reads, target, options, toolchain.
 Key128 compilation_key(const ir::Kernel& tile, const CompileOptions& options);
+
+/// What of a kernel enters every key, whatever the target: content, toolchain, the names and texts in its recipe.
+std::string kernel_identity(const ir::Kernel& tile);
+
+/// The cached artefact of `key`, or what `make` gives (kept then); `make` does not look at the cache.
+Result<Compilation> compile_through(cache::KernelCache& cache, const Key128& key,
+                                    const std::function<Result<Compilation>()>& make);
 
 /// "cpu:x86-64-v4": the target as users name it.
 std::string target_name(const target::Cpu& cpu);

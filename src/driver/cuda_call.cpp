@@ -102,7 +102,7 @@ Result<target::Gpu> gpu_facts(const cuda::Device& device) {
 bool is_aligned_class(const Arrays& arrays) {
   return std::all_of(arrays.tensors.begin(), arrays.tensors.end(), [](const HostTensor& t) {
     for (size_t axis = 0; axis + 1 < t.shape.size(); ++axis) {
-      if (t.shape[axis] > 1 && stride_of(t, axis) * bytes(t.dtype) % 16 != 0) return false;
+      if (stride_of(t, axis) * bytes(t.dtype) % 16 != 0) return false;  // of a single row too: see plan/gpu/plan.cpp
     }
     return true;
   });

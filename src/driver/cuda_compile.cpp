@@ -38,9 +38,7 @@ void report_resources(Compilation& out, const codegen::Resources& r, const plan:
   for (const std::string& w : r.warnings) out.facts.push_back({"assembler", w, {}});
 }
 
-}  // namespace
-
-Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options) {
+Result<Compilation> compile_now(const ir::Kernel& tile, const CudaCompileOptions& options) {
   Compilation out;
   const double start = now_ms();
   plan::gpu::Options plan_options = options.plan;
@@ -88,6 +86,26 @@ Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOption
   }
   out.artefact = {.recipe = std::move(plan->recipe), .kind = kind, .code = std::move(code)};
   return out;
+}
+
+}  // namespace
+
+void open_assembler() { static_cast<void>(assembler()); }
+
+Key128 cuda_compilation_key(const ir::Kernel& tile, const CudaCompileOptions& options) {
+  const target::Gpu& gpu = options.gpu;
+  const plan::gpu::Options& plan = options.plan;
+  return hash128(fmt::format("{}cuda {} {} {} {} {} {} {}\n{} {} {} {} {} {} {}\n", kernel_identity(tile), gpu.name,
+                             gpu.architecture, gpu.has_hopper, gpu.multiprocessors, gpu.shared_bytes_per_block,
+                             gpu.shared_bytes_per_multiprocessor, gpu.registers_per_multiprocessor, plan.tensor_cores,
+                             plan.hopper, plan.async_copies, plan.overlap_products, plan.wide_indices, plan.aligned,
+                             options.for_device));
+}
+
+Result<Compilation> compile_cuda(const ir::Kernel& tile, const CudaCompileOptions& options) {
+  const auto make = [&] { return compile_now(tile, options); };
+  if (!options.cache || options.want_stages || !options.assembles || !options.plan.plant.is_empty()) return make();
+  return compile_through(*options.cache, cuda_compilation_key(tile, options), make);
 }
 
 }  // namespace tilewright::driver

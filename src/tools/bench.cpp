@@ -95,6 +95,7 @@ SuiteRun suite_run(const Options& options) {
   run.out = options.out;
   run.markdown_file = options.markdown_file;
   run.json = options.json;
+  run.resume = options.resume;
   run.show_progress = !options.no_progress;
   run.timeout_ms = options.timeout_s * 1000;
   return run;
@@ -110,7 +111,9 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Plan& pl
   out.executable = session.executable;
   out.command = session.command;
   out.candidates = plan.candidates;
-  out.references = options.references.empty() ? session.default_references : options.references;
+  const bool on_cpu = options.workload.device == "cpu";
+  const std::vector<std::string>& usual = on_cpu ? session.default_references : session.device_references;
+  out.references = options.references.empty() ? usual : options.references;
   if (options.no_references) out.references.clear();
   out.workloads = plan.workloads;
   out.is_wanted = [own = plan.own](const std::string& candidate, const bench::Workload& workload) {
@@ -137,7 +140,7 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Plan& pl
   out.resume = options.resume;
   out.show_progress = !options.no_progress;
   out.timeout_ms = options.timeout_s * 1000;
-  if (options.model == "none") return out;
+  if (options.model == "none" || !on_cpu) return out;  // the models run on a CPU
   out.measure_model = [&session, model = options.model, threads = out.threads, seed = out.seed](
                           const bench::CellKey& key, const std::string& spelling) {
     models::ModelCellRequest request{key, model, threads, 20, seed, 0, {}, {}, session.workers.python};
@@ -270,7 +273,8 @@ Run add_bench(CLI::App& app, Session& session) {
   app.add_option("--timeout-s", options->timeout_s, "longest silence of a candidate before it is killed")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  app.add_flag("--resume", options->resume, "go on with an interrupted run: what was recorded is kept");
+  app.add_flag("--resume", options->resume,
+               "go on with an interrupted run: what was recorded is kept (also of --suite hopper)");
   app.add_option("--export-markdown", options->markdown_file, "write the table as markdown")->type_name("FILE");
   app.add_flag("--json", options->json, "print everything as JSON");
   app.add_flag("--no-progress", options->no_progress, "no progress line on stderr");
@@ -278,7 +282,9 @@ Run add_bench(CLI::App& app, Session& session) {
   app.footer(
       "Examples:\n"
       "  tilewright bench kernels/softmax.tile        every kernel of the file on its own example and reference\n"
+      "  tilewright bench kernels/softmax.tile --device cuda:0     the same on a GPU\n"
       "  tilewright bench --suite cpu-gemm --threads 1 --filter 1024\n"
+      "  tilewright bench --suite hopper --resume                  what our kernels reach on a Hopper GPU\n"
       "  tilewright bench worker:onnxruntime --op gemm:1024x1024x1024\n"
       "  tilewright bench lib:./openblas_gemm.so --op gemm:16x4096x4096:nt --budget full\n"
       "  tilewright bench worker:torch --op attn:b1hq8hkv8sq512sk512d64:bshd:causal-br --json\n"

@@ -21,6 +21,7 @@ struct SuiteRun {
   std::string out;  ///< folder of suite-NAME.json
   std::string markdown_file;
   bool json = false;
+  bool resume = false;
   bool show_progress = true;
   int64_t timeout_ms = 120'000;
 };

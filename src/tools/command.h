@@ -52,6 +52,7 @@ struct Session {
   KernelServices kernels;
   std::vector<std::string> default_candidates;  ///< of a bench without arguments
   std::vector<std::string> default_references;  ///< rivals tried when none are named
+  std::vector<std::string> device_references;   ///< the same on a CUDA device
   KernelTuner tune_kernel;                      ///< empty when built without the compiler
 };
 

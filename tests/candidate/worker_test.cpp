@@ -32,7 +32,7 @@ TEST(WorkerCandidate, ComputesInSharedMemory) {
   Opened toy = open_toy("truth");
   EXPECT_EQ(toy.candidate->identity().name, "toy-worker-truth");
   EXPECT_EQ(toy.candidate->prepare({"{}", "abc"})->digest, "abc");
-  const auto times = toy.candidate->launch_batch(toy.args, 3);
+  const auto times = toy.candidate->launch_batch(toy.args, {.count = 3});
   ASSERT_TRUE(times) << times.error().message;
   EXPECT_EQ(times->launch_ms.size(), 3u);
   EXPECT_GE(times->launch_ms[0], 2.0);
@@ -41,7 +41,7 @@ TEST(WorkerCandidate, ComputesInSharedMemory) {
 
 TEST(WorkerCandidate, DeathIsReportedWithItsLastWords) {
   Opened toy = open_toy("die");
-  const auto times = toy.candidate->launch_batch(toy.args, 1);
+  const auto times = toy.candidate->launch_batch(toy.args, {});
   ASSERT_FALSE(times);
   EXPECT_EQ(times.error().code, DiagnosticCode::E3202);
   EXPECT_NE(times.error().message.find("exit 3"), std::string::npos) << times.error().message;
@@ -50,7 +50,7 @@ TEST(WorkerCandidate, DeathIsReportedWithItsLastWords) {
 
 TEST(WorkerCandidate, HangIsKilled) {
   Opened toy = open_toy("hang", 1000);
-  const auto times = toy.candidate->launch_batch(toy.args, 1);
+  const auto times = toy.candidate->launch_batch(toy.args, {});
   ASSERT_FALSE(times);
   EXPECT_EQ(times.error().code, DiagnosticCode::E3203);
   EXPECT_NE(::kill(*toy.candidate->process_id(), 0), 0);
@@ -58,7 +58,7 @@ TEST(WorkerCandidate, HangIsKilled) {
 
 TEST(WorkerCandidate, GarbageIsABadReply) {
   Opened toy = open_toy("garbage");
-  EXPECT_EQ(toy.candidate->launch_batch(toy.args, 1).error().code, DiagnosticCode::E3205);
+  EXPECT_EQ(toy.candidate->launch_batch(toy.args, {}).error().code, DiagnosticCode::E3205);
 }
 
 TEST(WorkerCandidate, MissingPackageIsNotInstalled) {
@@ -79,7 +79,7 @@ TEST(WorkerCandidate, TensorOutsideSharedMemoryIsOurBug) {
   Opened toy = open_toy("truth");
   float own[3] = {};
   toy.args[0].data = own;
-  EXPECT_EQ(toy.candidate->launch_batch(toy.args, 1).error().code, DiagnosticCode::E9001);
+  EXPECT_EQ(toy.candidate->launch_batch(toy.args, {}).error().code, DiagnosticCode::E9001);
 }
 
 TEST(ChildProcess, EndsAreNamed) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "adapters/rival/blas.h"
+#include "adapters/rival/product_contract.h"
 
 namespace tilewright::adapters {
 namespace {
@@ -118,6 +119,7 @@ class BlasAttention final : public candidate::Candidate {
   explicit BlasAttention(BlasAttentionOptions options) : options_(std::move(options)) {}
 
   Status open(const candidate::OpenOptions& open) override {
+    if (auto cpu = needs_cpu(open, options_.name); !cpu) return cpu;
     threads_ = open.threads;
     auto blas = Blas::open(BlasKind::OpenBlas, options_.path, options_.python);
     if (!blas) return std::unexpected(blas.error());

@@ -103,6 +103,7 @@ class OneDnnCandidate : public candidate::Candidate {
   OneDnnCandidate(std::string path, std::string python) : path_(std::move(path)), python_(std::move(python)) {}
 
   Status open(const candidate::OpenOptions& options) override {
+    if (auto cpu = needs_cpu(options, "oneDNN"); !cpu) return cpu;
     threads_ = options.threads;
     std::string tried;
     for (const std::string& place : places()) {

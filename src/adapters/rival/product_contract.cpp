@@ -39,6 +39,12 @@ void activate(Activation activation, const Real* bias, Real* c, int64_t rows, in
 
 }  // namespace
 
+Status needs_cpu(const candidate::OpenOptions& options, const std::string& who) {
+  if (options.device == "cpu") return {};
+  return fail(DiagnosticCode::E3204, fmt::format("{} computes on the CPU, not on {}", who, options.device),
+              "use --device cpu");
+}
+
 Result<Product> parse_product(const candidate::ContractText& contract, const std::string& who) {
   const Json json = Json::parse(contract.json, nullptr, /*allow_exceptions=*/false);
   const std::string op = json.is_object() ? json.value("op", "") : "";

@@ -22,6 +22,9 @@ struct Product {
   Activation activation = Activation::None;
 };
 
+/// E3204 for a device: `who` reads the memory of this process.
+Status needs_cpu(const candidate::OpenOptions& options, const std::string& who);
+
 /// E3201 when the contract is anything else.
 Result<Product> parse_product(const candidate::ContractText& contract, const std::string& who);
 

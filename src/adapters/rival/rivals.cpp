@@ -4,6 +4,7 @@
 
 #include "adapters/rival/blas.h"
 #include "adapters/rival/blas_attention.h"
+#include "adapters/rival/cublaslt.h"
 #include "adapters/rival/onednn.h"
 #include "adapters/rival/product_contract.h"
 #include "adapters/rival/shared_object.h"
@@ -20,6 +21,7 @@ class BlasCandidate : public Candidate {
       : kind_(kind), path_(std::move(path)), python_(std::move(python)) {}
 
   Status open(const candidate::OpenOptions& options) override {
+    if (auto cpu = needs_cpu(options, identity().name); !cpu) return cpu;
     auto blas = Blas::open(kind_, path_, python_);
     if (!blas) return std::unexpected(blas.error());
     blas_ = *std::move(blas);
@@ -91,15 +93,16 @@ Result<candidate::CandidatePtr> make_rival(const std::string& target, const Riva
   if (name == "openblas") return std::make_unique<BlasCandidate>(BlasKind::OpenBlas, path, options.python);
   if (name == "blis") return std::make_unique<BlasCandidate>(BlasKind::Blis, path, options.python);
   if (name == "onednn") return make_onednn(path, options.python);
+  if (name == "cublaslt") return make_cublaslt(path, options.python);
   if (name == "attention") return make_blas_attention({"blas-attention", 0, path, options.python});
   if (name == "attention-blocked") return make_blas_attention({"blas-attention-blocked", 256, path, options.python});
   return fail(DiagnosticCode::E3200, fmt::format("there is no rival '{}'", name),
-              "rival:openblas, rival:blis, rival:onednn, rival:attention or rival:attention-blocked, each with an "
-              "optional @/path/to/library.so");
+              "rival:openblas, rival:blis, rival:onednn, rival:attention, rival:attention-blocked or rival:cublaslt, "
+              "each with an optional @/path/to/library.so");
 }
 
 void add_rivals(candidate::Kinds& kinds, const RivalOptions& options) {
-  kinds.add("rival", "OpenBLAS, BLIS or oneDNN in this process",
+  kinds.add("rival", "OpenBLAS, BLIS, oneDNN or cuBLASLt in this process",
             [options](const std::string& target) { return make_rival(target, options); });
 }
 

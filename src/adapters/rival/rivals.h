@@ -1,5 +1,5 @@
-// The libraries a kernel has to beat on a CPU, as candidates of this process: OpenBLAS, BLIS, oneDNN, opened with
-// dlopen.
+// The libraries a kernel has to beat, as candidates of this process: OpenBLAS, BLIS, oneDNN on a CPU, cuBLASLt on a
+// CUDA device (`rival:cublaslt`, cublaslt.h), opened with dlopen.
 //
 // Spelled `rival:openblas`, `rival:blis`, `rival:onednn`, each with an optional `@/path/to/library.so`. They take gemm
 // and gemv contracts (BLAS: f32 and f64, the epilogue as a pass of its own; oneDNN: f32, bf16, f16 and i8, the epilogue

@@ -85,6 +85,15 @@ struct Builder {
     return true;
   }
 
+  /// A · Bᵀ of narrow floats, its scales (scalars of the call) being 1.
+  bool set_scaled(const Reference& call) {
+    if (!set_gemm(call) || w.dims.size() != 3) return false;
+    w.variant = "nt";
+    const auto b = operand(call, 1);
+    w.dims[1].second = (*b)[0];
+    return true;
+  }
+
   /// relu(matmul(…)) and epilogue(matmul(…), bias, residual, relu = …, gelu = …); an optional argument nobody passes is
   /// absent.
   bool set_epilogue(const Reference& call) {
@@ -180,6 +189,7 @@ struct Builder {
     if (f == "transpose") return set_rows(call, Operation::Transpose);
     if (f == "swiglu") return set_rows(call, Operation::Swiglu);
     if (f == "topk_values") return set_top_k(call);
+    if (f == "matmul_scaled") return set_scaled(call);
     if (f == "matmul_w4") return set_w4(call);
     if (f == "gemv") return set_gemv(call);
     if (f == "add") return set_elements(call, Operation::Add);

@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "adapters/tile/kernel_spelling.h"
+#include "adapters/tile/kernel_target.h"
 #include "adapters/tile/kernel_workload.h"
 #include "base/hash.h"
 #include "bench/oracle/contract.h"
-#include "cache/kernel_cache.h"
-#include "codegen/backend.h"
 #include "driver/call.h"
 #include "driver/compile.h"
 #include "driver/program.h"
@@ -27,27 +25,16 @@ class TileCandidate final : public candidate::Candidate {
   explicit TileCandidate(KernelSpelling spelling) : spelling_(std::move(spelling)) {}
 
   Status open(const candidate::OpenOptions& options) override {
-    options_ = options;
-    if (options.device != "cpu") {
-      return fail(DiagnosticCode::E3204, fmt::format("tile kernels run on the CPU here, not on {}", options.device),
-                  "use --device cpu");
-    }
+    auto target = KernelTarget::of(options);
+    if (!target) return std::unexpected(target.error());
+    target_ = std::make_unique<KernelTarget>(std::move(*target));
     auto source = open_kernel_source(spelling_);
     if (!source) return std::unexpected(source.error());
     source_ = std::move(*source);
     return {};
   }
 
-  Status init_device() override {
-    device_ = runtime::open_cpu({.threads = options_.threads});
-    cache_ = std::make_unique<cache::KernelCache>(cache::CacheOptions{.folder = options_.cache_dir});
-    // Opening LLVM is a cost of the process, not of a kernel; with a filled cache nobody needs it.
-    std::error_code error;
-    if (!options_.cache_dir.empty() && std::filesystem::is_empty(options_.cache_dir, error) && !error) {
-      if (auto opened = codegen::open_backend(); !opened) return std::unexpected(opened.error());
-    }
-    return {};
-  }
+  Status init_device() override { return target_->open(); }
 
   candidate::Identity identity() const override {
     const size_t slash = spelling_.path.rfind('/');
@@ -56,7 +43,7 @@ class TileCandidate final : public candidate::Candidate {
     if (!spelling_.kernel.empty()) name += "-" + spelling_.kernel;
     candidate::Identity identity{.name = "tile-" + name, .version = "0.1.0", .libraries = {}};
     identity.libraries["compiler"] = to_hex(hash128(driver::toolchain_identity()));
-    identity.libraries["target"] = driver::target_name(target::host_cpu());
+    if (target_) identity.libraries["target"] = target_->name();
     if (source_) identity.libraries["source"] = source_digest();
     return identity;
   }
@@ -83,13 +70,17 @@ class TileCandidate final : public candidate::Candidate {
   }
 
   Result<candidate::Compiled> compile(const std::string& config) override {
-    driver::KernelRequest request{.kernel = kernel_, .params = params_, .dims = dims_, .use_example = false};
+    driver::KernelRequest request{.kernel = kernel_,
+                                  .params = params_,
+                                  .dims = dims_,
+                                  .target = target_->language_target(),
+                                  .use_example = false};
     const json settings = json::parse(config.empty() ? "{}" : config, nullptr, false);
     if (!settings.is_object())
       return fail(DiagnosticCode::E1804, "the configuration is not a JSON object", "write {\"block_M\": 96}");
     for (const auto& [name, value] : settings.items())
       request.params[name] = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!device_) {
+    if (!target_->is_open()) {
       if (Status ready = init_device(); !ready) return std::unexpected(ready.error());
     }
     const auto start = std::chrono::steady_clock::now();
@@ -97,22 +88,18 @@ class TileCandidate final : public candidate::Candidate {
     if (!program) return std::unexpected(program.error().diagnostic);
     const double front_end =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    driver::CompileOptions options;
-    // Line tables name the file's place, and equal sources must give equal bits wherever they lie.
-    options.line_tables = false;
-    options.cache = cache_.get();
-    auto compiled = driver::compile(program->kernel, options);
+    auto compiled = target_->compile(program->kernel, shapes_of_contract());
     if (!compiled) return std::unexpected(compiled.error());
     const auto load_start = std::chrono::steady_clock::now();
-    auto plan = runtime::Plan::load(*device_, compiled->artefact);
-    if (!plan) return std::unexpected(driver::to_diagnostic(plan.error()));
+    auto plan = target_->load(compiled->artefact);
+    if (!plan) return std::unexpected(plan.error());
     plan_ = std::make_unique<runtime::Plan>(std::move(*plan));
     program_ = std::make_unique<driver::Program>(std::move(*program));
     bind_shapes();
     candidate::Compiled out;
     out.compiles = compiled->is_from_cache ? 0 : 1;
     out.cache_hits = compiled->is_from_cache ? 1 : 0;
-    out.artefact_digest = sha256_hex(compiled->artefact.code);
+    out.artefact_digest = to_hex(hash128(compiled->artefact.code));  // inside the timed call: the fast hash
     const driver::CompileTimes& t = compiled->times;
     out.phases = {
         .front_end = front_end,
@@ -186,6 +173,7 @@ class TileCandidate final : public candidate::Candidate {
 
   Result<std::optional<bench::Workload>> match(const std::string& kernel, std::optional<bench::Workload>& first) {
     lang::Configuration configuration;
+    configuration.target = target_->language_target();
     for (const auto& [name, text] : spelling_.params) {
       if (auto value = lang::parse_param_value(text)) configuration.params[name] = *value;
     }
@@ -298,22 +286,26 @@ class TileCandidate final : public candidate::Candidate {
                           .dtype = static_cast<int32_t>(t.dtype),
                           .rank = static_cast<int32_t>(t.shape.size()),
                           .flags = 0,
-                          .device = TW_CPU});
+                          .device = static_cast<int32_t>(target_->kind())});
     }
     for (const ir::ScalarArgument& scalar : program_->kernel.scalars) {
       tw_scalar value{};
       value.kind = TW_SCALAR_FLOAT;
-      value.value.floating = scalar.value->name == "eps" ? eps_ : bench::attention_scale(wanted_);
+      value.value.floating = scalar_value(scalar.value->name);
       scalars_.push_back(value);
     }
   }
 
+  /// A contract has no scales of its own for a product.
+  double scalar_value(const std::string& name) const {
+    if (name == "eps") return eps_;
+    return wanted_.operation == bench::Operation::Attention ? bench::attention_scale(wanted_) : 1;
+  }
+
   KernelSpelling spelling_;
   std::string kernel_;  ///< the one that does the contract
-  candidate::OpenOptions options_;
+  std::unique_ptr<KernelTarget> target_;
   std::optional<lang::Source> source_;
-  std::unique_ptr<runtime::Device> device_;
-  std::unique_ptr<cache::KernelCache> cache_;
   bench::Workload wanted_;
   double eps_ = bench::kNormEpsilon;
   std::map<std::string, int64_t> dims_;

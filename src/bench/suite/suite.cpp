@@ -52,13 +52,7 @@ bool take_suffix(std::string& text, std::string_view suffix) {
 
 SuiteCase make_case(std::string_view kernel, std::string_view workload, std::string_view dtypes, Rivals rivals,
                     double goal, double share) {
-  SuiteCase out{kernel,
-                workload,
-                dtypes,
-                words(spellings_of(rivals)),
-                rivals == Rivals::Products || rivals == Rivals::GpuProducts,
-                goal,
-                share};
+  SuiteCase out{kernel, workload, dtypes, words(spellings_of(rivals)), rivals == Rivals::Products, goal, share};
   return out;
 }
 

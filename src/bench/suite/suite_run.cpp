@@ -4,7 +4,6 @@
 
 #include "bench/progress.h"
 #include "bench/stage_runner.h"
-#include "runtime/cuda/device.h"
 
 namespace tilewright::bench {
 namespace {
@@ -35,15 +34,6 @@ std::vector<SuiteCase> wanted_cases(const SuiteOptions& options) {
   return out;
 }
 
-/// Why the suite's device cannot be used here; empty when it can.
-std::string device_missing(const Suite& suite) {
-  if (suite.device == "cpu") return "";
-  const auto count = cuda::Device::count();
-  if (!count) return count.error().message;
-  return *count == 0 ? "the CUDA driver sees no device"
-                     : "bench times our kernels on the CPU only; tests/device/measure.py times them on a GPU";
-}
-
 }  // namespace
 
 Result<SuiteReport> run_suite(const SuiteOptions& options) {
@@ -59,10 +49,6 @@ Result<SuiteReport> run_suite(const SuiteOptions& options) {
   const StageRunner runner(options.executable, std::chrono::milliseconds(options.timeout_ms), [&] { progress.tick(); });
   auto folder = PrivateFolder::create(std::filesystem::temp_directory_path(), "tilewright-suite");
   if (!folder) return std::unexpected(folder.error());
-  if (auto why = device_missing(options.suite); !why.empty()) {
-    for (const SuiteCase& what : cases) report.rows.push_back({what, options.threads.front(), why, {}});
-    return report;
-  }
   for (const SuiteCase& what : cases) {
     for (int threads : options.threads) {
       progress.begin(fmt::format("{} {} · {} threads", what.workload, what.dtypes, threads), row_ms);

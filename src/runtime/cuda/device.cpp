@@ -46,6 +46,8 @@ Result<Device> Device::open(int ordinal) {
   char text[128] = {};
   driver.device_name(text, sizeof text, state->handle);
   facts.name = text;
+  driver.device_pci_bus_id(text, sizeof text, state->handle);
+  facts.pci_bus_id = text;
   const auto attribute = [&](int which) {
     int value = 0;
     driver.device_attribute(&value, which, state->handle);

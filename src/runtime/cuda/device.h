@@ -21,6 +21,7 @@ struct DeviceFacts {
   int l2_bytes = 0;
   size_t memory_bytes = 0;
   int driver_version = 0;
+  std::string pci_bus_id;  ///< "0000:1b:00.0": the device's name in NVML, whose numbering may differ
 };
 
 class Device {

@@ -1,7 +1,8 @@
 // A CUDA device as the run-time library's Device: loads artefacts, launches recipes, reads what assert and print left.
 //
-// execute() on it allocates nothing, takes no lock and waits for nothing: tensor maps are encoded on the stack, and a
-// stream under capture records the launches. A failed assertion and printed lines come out of synchronise().
+// execute() on it allocates nothing, takes no lock and waits for nothing, and a stream under capture records the
+// launches. A call like a recent one passes on what was worked out then: checks, grid, tensor maps. A failed assertion
+// and printed lines come out of synchronise().
 #pragma once
 
 #include <memory>
@@ -20,5 +21,6 @@ std::unique_ptr<runtime::Device> make_runtime_device(Device device, const Report
 
 /// The same refusal with the run-time library's code.
 runtime::Failure to_failure(const Diagnostic& diagnostic);
+runtime::Status to_status(const Status& status);
 
 }  // namespace tilewright::cuda

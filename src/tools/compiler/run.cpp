@@ -253,10 +253,12 @@ Result<driver::Compilation> run_on_cuda(const RunOptions& options, const driver:
   if (!device) return std::unexpected(device.error());
   const auto gpu = named ? *named : driver::gpu_facts(*device);
   if (!gpu) return std::unexpected(gpu.error());
+  cache::KernelCache cache({.stores_behind = true});
   auto compilation = driver::compile_cuda(program.kernel, {.gpu = *gpu,
                                                            .plan = {.wide_indices = driver::is_large_class(arrays),
                                                                     .aligned = driver::is_aligned_class(arrays)},
-                                                           .for_device = true});
+                                                           .for_device = true,
+                                                           .cache = options.explain ? nullptr : &cache});
   if (!compilation) return compilation;
   auto loaded = driver::CudaKernel::load(*device, compilation->artefact);
   if (!loaded) return std::unexpected(loaded.error());

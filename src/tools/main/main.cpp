@@ -104,6 +104,7 @@ int run_command_line(int argc, char** argv) {
                                 "rival:blis",
                                 "rival:attention",
                                 "rival:attention-blocked"};
+  session.device_references = {"worker:torch", "worker:torch?backend=cudnn", "worker:triton", "rival:cublaslt"};
   std::array<std::pair<CLI::App*, Run>, std::size(kCommands)> commands;
   for (size_t i = 0; i < std::size(kCommands); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary)->group(title(kCommands[i].group));

@@ -103,19 +103,6 @@ TEST(Suites, EveryCaseIsAWorkloadAndEveryRivalGetsOne) {
   }
 }
 
-TEST(Suites, ASuiteWithoutItsDeviceListsEveryRowWithTheReason) {
-  SuiteOptions options;
-  options.suite = *find_suite("hopper");
-  options.threads = {1};
-  options.show_progress = false;
-  const auto report = run_suite(options);
-  ASSERT_TRUE(report.has_value());
-  EXPECT_EQ(report->rows.size(), options.suite.cases.size());
-  for (const SuiteRow& row : report->rows) EXPECT_FALSE(row.not_run.empty());
-  const std::string text = render_suite(*report, false);
-  EXPECT_NE(text.find(report->rows.front().not_run + ": gemm:8192x8192x8192:nt bf16"), std::string::npos) << text;
-}
-
 TEST(Suites, AFilterThatFitsNoRowIsRefused) {
   SuiteOptions options;
   options.suite = *find_suite("cpu-memory");

@@ -10,6 +10,7 @@ struct FakeCuda {
   int sync_result = 0;                  ///< of every wait: 700 is a sticky fault
   int launches = 0;
   int encoded_maps = 0;
+  int pointer_queries = 0;
   bool is_capturing = false;
   int forbidden = 0;  ///< calls during a capture that would break it: allocation, waiting, loading
   unsigned grid[3] = {};

@@ -5,12 +5,17 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "runtime/cuda/fake_cuda.h"
 #include "runtime/plan.h"
 #include "runtime/report_layout.h"
+
+extern thread_local int64_t tw_test_allocations;  // counting_new.cpp
 
 namespace tilewright::runtime {
 namespace {
@@ -32,8 +37,8 @@ Artefact copy_artefact() {
   r.tensors = {{.name = "x", .axes = {{.binds = 0, .text = "n"}}, .facts = facts},
                {.name = "y", .access = Access::Out, .axes = {{.extent = slot(0), .text = "n"}}, .facts = facts}};
   r.slots = {{.kind = SlotKind::Dim, .name = "n"}};
-  r.requirements = {{combine(ExpressionOp::Le, {slot(0), constant(int64_t{1} << 30)}), true,
-                     "n <= 1073741824 (32-bit indices)"}};
+  r.requirements = {
+      {combine(ExpressionOp::Le, {slot(0), constant(int64_t{1} << 30)}), true, "n <= 1073741824 (32-bit indices)"}};
   r.launches = {{.symbol = "tw_copy_0",
                  .target = LaunchTarget::Cuda,
                  .grid = {ceil_div(slot(0), constant(128))},
@@ -125,6 +130,100 @@ TEST(CudaDevice, ExecuteIsSafeUnderCapture) {
   });
 }
 
+/// Copies by the fake kernel, whatever the arguments.
+void copy_kernel(void** a) {
+  const int64_t n = *static_cast<int64_t*>(a[2]);
+  std::memcpy(*static_cast<void**>(a[1]), *static_cast<void**>(a[0]), static_cast<size_t>(n) * 4);
+}
+
+TEST(CudaDevice, ACallLikeARecentOneAsksTheDriverForNothingButTheLaunchAndAllocatesNothing) {
+  alone([]() -> std::string {
+    FakeCuda& driver = fake();
+    auto device = open_cuda(0, nullptr, nullptr);
+    auto plan = Plan::load(**device, copy_artefact());
+    driver.kernel = copy_kernel;
+    Call call(*(*device)->allocate(4096), *(*device)->allocate(4096), 1000);
+    (void)plan->execute(call.get(), nullptr, 0, nullptr);
+    const int queries = driver.pointer_queries, launches = driver.launches;
+    const int64_t allocations = tw_test_allocations;
+    for (int i = 0; i < 5; ++i)
+      if (auto s = plan->execute(call.get(), nullptr, 0, nullptr); !s) return text(s);
+    if (tw_test_allocations != allocations) return "execute allocated";
+    if (driver.pointer_queries != queries) return "asked for the pointers again";
+    return driver.launches == launches + 5 ? "" : "wrong number of launches";
+  });
+}
+
+TEST(CudaDevice, OtherArgumentsAreNeverTakenForRememberedOnes) {
+  alone([]() -> std::string {
+    FakeCuda& driver = fake();
+    auto device = open_cuda(0, nullptr, nullptr);
+    auto plan = Plan::load(**device, copy_artefact());
+    driver.kernel = copy_kernel;
+    std::vector<float*> x, y;  // more than are remembered
+    for (int i = 0; i < 7; ++i) {
+      x.push_back(static_cast<float*>(*(*device)->allocate(4096)));
+      y.push_back(static_cast<float*>(*(*device)->allocate(4096)));
+    }
+    for (int round = 0; round < 40; ++round) {
+      const size_t i = static_cast<size_t>(round * 5 % 7), j = static_cast<size_t>(round * 3 % 7);
+      const int64_t n = 1 + round % 3;
+      for (int64_t k = 0; k < 3; ++k) x[i][k] = static_cast<float>(100 * round + k), y[j][k] = -1;
+      Call call(x[i], y[j], n);
+      if (auto s = plan->execute(call.get(), nullptr, 0, nullptr); !s) return text(s);
+      for (int64_t k = 0; k < 3; ++k)
+        if (y[j][k] != (k < n ? x[i][k] : -1)) return "a remembered call answered for another";
+    }
+    return "";
+  });
+}
+
+TEST(CudaDevice, ThreadsOfOnePlanDoNotMeet) {
+  alone([]() -> std::string {
+    FakeCuda& driver = fake();
+    auto device = open_cuda(0, nullptr, nullptr);
+    auto plan = Plan::load(**device, copy_artefact());
+    driver.kernel = copy_kernel;
+    std::vector<std::pair<float*, float*>> buffers;
+    for (int i = 0; i < 6; ++i)
+      buffers.emplace_back(static_cast<float*>(*(*device)->allocate(4096)),
+                           static_cast<float*>(*(*device)->allocate(4096)));
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (const auto& [x, y] : buffers) {
+      threads.emplace_back([&, x = x, y = y] {
+        for (int round = 0; round < 2000; ++round) {
+          x[0] = static_cast<float>(round);
+          Call call(x, y, 1 + round % 2);
+          if (!plan->execute(call.get(), nullptr, 0, nullptr) || y[0] != x[0]) ++wrong;
+        }
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    return wrong == 0 ? "" : std::to_string(wrong) + " wrong results";
+  });
+}
+
+// Prints what a launch costs besides the driver (whose stand-in does nothing); asserts no time.
+TEST(CudaDevice, DISABLED_OwnWorkOfALaunch) {
+  alone([]() -> std::string {
+    fake();
+    auto device = open_cuda(0, nullptr, nullptr);
+    auto plan = Plan::load(**device, copy_artefact());
+    Call call(*(*device)->allocate(4096), *(*device)->allocate(4096), 1000);
+    double least = 1e300;
+    for (int batch = 0; batch < 51; ++batch) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < 2000; ++i) (void)plan->execute(call.get(), nullptr, 0, nullptr);
+      least = std::min(
+          least, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / 2000);
+    }
+    std::printf("own work of a launch: %.0f ns\n", least);
+    std::fflush(stdout);
+    return "";
+  });
+}
+
 TEST(CudaDevice, AFailedAssertionComesOutOfSynchronise) {
   alone([]() -> std::string {
     FakeCuda& driver = fake();
@@ -155,7 +254,8 @@ TEST(CudaDevice, PrintedLinesComeOutOfSynchronise) {
     FakeCuda& driver = fake();
     static std::string lines;
     auto device = open_cuda(
-        0, [](void*, const char* t, const char* where, const int64_t* v, int32_t n) {
+        0,
+        [](void*, const char* t, const char* where, const int64_t* v, int32_t n) {
           lines += std::string(t) + "@" + where + ":";
           for (int32_t i = 0; i < n; ++i) lines += std::to_string(v[i]) + ",";
         },
