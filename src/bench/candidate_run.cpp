@@ -282,6 +282,8 @@ class CandidateRun {
       if (!outcome) return record(broken_cell(base(), Stage::Warm, outcome.error()));
       results.push_back(outcome->result);
     }
+    if (const Cell* checked = outcome_.find(Stage::Check))
+      hold_to_check(results.back()["check_after"], checked->detail);
     return record_all(warm_cells(base(), results, floor_ms(results)));
   }
 

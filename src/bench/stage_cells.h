@@ -34,6 +34,10 @@ Cell load_cell(const Cell& base, const std::vector<nlohmann::json>& results, con
 
 /// Results of the warm processes → warm_ms, hot_ms; failed on clocks that disagree, a sample below the floor, a wrong
 /// output afterwards.
+/// The result after timing is held to the errors the check allowed: the same rule, with the same reference's error,
+/// though only the check had that reference at hand. Every other finding stands.
+void hold_to_check(nlohmann::json& after, const nlohmann::json& check_detail);
+
 std::vector<Cell> warm_cells(const Cell& base, const std::vector<nlohmann::json>& results, double floor_ms);
 
 /// host_ms, launch_floor_ms, steady_ms and burst_ms; an empty result: the budget has no time for them.

@@ -223,10 +223,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
 Result<json> check_present_outputs(Ready& ready) {
   if (auto fetched = ready.memory.fetch(); !fetched) return std::unexpected(fetched.error());
   json out = OutputJudge(ready.workload, ready.memory.copy_inputs()).judge(ready.memory.copy_outputs());
-  if (out.value("accepted", false) && !ready.memory.margins_intact()) {
-    out["accepted"] = false;
-    out["reason"] = "wrote outside its tensors";
-  }
+  if (!ready.memory.margins_intact()) out = {{"accepted", false}, {"reason", "wrote outside its tensors"}};
   return out;
 }
 

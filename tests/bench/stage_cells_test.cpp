@@ -119,5 +119,24 @@ TEST(BrokenCell, NotInstalledIsNotRunAndACrashIsFailed) {
 
 TEST(PeakCell, IsInMebibytes) { EXPECT_EQ(*peak_cell(base(), {{"peak_bytes", 256 << 20}}).value, 256); }
 
+TEST(StageCells, AfterTimingTheErrorsOfTheCheckAreAllowedAndNothingElse) {
+  const nlohmann::json check{
+      {"oracle", {{"main", {{"judgements", {{{"max_allowed", 2e-6}, {"rmse_allowed", 1e-7}}}}}}}}};
+  const auto after = [](const char* rule, double max_error) {
+    return nlohmann::json{
+        {"accepted", false},
+        {"judgements", {{{"findings", {{{"rule", rule}, {"text", ""}}}}, {"max_error", max_error}, {"rmse", 5e-8}}}}};
+  };
+  const auto held = [&](nlohmann::json result, const nlohmann::json& detail) {
+    hold_to_check(result, detail);
+    return result.value("accepted", false);
+  };
+  EXPECT_TRUE(held(after("relative", 1e-6), check));
+  EXPECT_FALSE(held(after("relative", 3e-6), check));
+  EXPECT_FALSE(held(after("pattern", 1e-6), check));
+  EXPECT_FALSE(held(after("relative", 1e-6), nlohmann::json::object()));
+  EXPECT_FALSE(held({{"accepted", false}, {"reason", "wrote outside its tensors"}}, check));
+}
+
 }  // namespace
 }  // namespace tilewright::bench
