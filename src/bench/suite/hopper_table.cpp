@@ -166,7 +166,7 @@ std::vector<HopperLine> cold_lines(const HopperRow& row, const json& result) {
   };
   const std::string of = fmt::format("{} {}", row.workload, row.dtypes);
   std::vector<HopperLine> out = {line(row.name, "compile_ms", row.most, "ms")};
-  const char* fields[] = {"load_ms", "start_ms", "peak_mb"};
+  const char* fields[] = {"load_ms", "start_ms", "cached_peak_mb"};
   const auto all = limits();
   for (size_t i = 0; i < all.size(); ++i)
     out.push_back(line(fmt::format("{} {}", all[i].what, of), fields[i], all[i].most, all[i].unit));

@@ -60,6 +60,22 @@ void add_extent_guards(runtime::Recipe& recipe) {
       if (axis.binds < 0 && axis.extent.code.size() > 1) guard(axis.extent, axis.text);
 }
 
+/// The copy engine writes rows in pieces of 16 bytes: the last one must not reach past the row (seen on an H200 with
+/// one element of two bytes, whose 14 neighbours were overwritten). Another class (not aligned) serves such rows.
+void add_store_guards(const ir::Kernel& tile, runtime::Recipe& recipe) {
+  for (size_t i = 0; i < recipe.tensors.size(); ++i) {
+    const runtime::TensorArgument& tensor = recipe.tensors[i];
+    if (tensor.access == runtime::Access::In || tensor.axes.size() < 2) continue;
+    const runtime::Axis& last = tensor.axes.back();
+    const auto extent = last.binds >= 0 ? runtime::slot(last.binds) : last.extent;
+    const int64_t piece = std::max(16 / bytes(tile.tensors[i].buffer->type.dtype), 1);
+    recipe.requirements.push_back(
+        {combine(ExpressionOp::Eq,
+                 {combine(ExpressionOp::FloorMod, {extent, runtime::constant(piece)}), runtime::constant(0)}),
+         true, fmt::format("{} % {} == 0 (rows of {} stored by the copy engine)", last.text, piece, tensor.name)});
+  }
+}
+
 /// Scalar arguments that indices depend on, likewise.
 void add_scalar_guards(const ir::Kernel& tile, const DataIndices& data, runtime::Recipe& recipe) {
   for (size_t i = 0; i < recipe.slots.size(); ++i) {
@@ -125,6 +141,7 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
   if (reports_something(tile))
     for (size_t i = 0; i < tile.texts.size(); ++i)
       out.recipe.messages.push_back({static_cast<int32_t>(i), tile.texts[i].text, to_string(tile.texts[i].location)});
+  bool uses_copy_engine = false;
   for (const ir::Op* grid : tile.body->ops) {
     if (grid->kind != ir::OpKind::Grid) {
       return fail_at(DiagnosticCode::E2101, grid->location,
@@ -149,6 +166,7 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
           if (lowering.has_counter())
             out.recipe.workspaces.push_back({"block counter", runtime::constant(64), runtime::constant(4)});
           out.recipe.launches.push_back(std::move(launch));
+          uses_copy_engine = true;
           continue;
         }
       }
@@ -165,6 +183,7 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       return std::unexpected(e.diagnostic);
     }
   }
+  if (uses_copy_engine) add_store_guards(tile, out.recipe);
   for (analysis::HintRemark& r : analysis::hint_remarks(tile, analysis::TargetFamily::Cuda))
     out.facts.push_back({std::move(r.what), std::move(r.why), r.location});
   return out;

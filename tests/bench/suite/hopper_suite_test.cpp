@@ -81,7 +81,7 @@ TEST(HopperSuite, ColdCompilesCarryTheLimitsOfEveryKernel) {
   const json result = {{"compile_ms", {140, 150, 170}},
                        {"load_ms", {0.8, 0.9, 1.2}},
                        {"start_ms", {310, 320, 305}},
-                       {"peak_mb", {150, 151, 152}}};
+                       {"cached_peak_mb", {150, 151, 152}}};
   const auto lines = hopper_lines(report_of("cold-compile gemm:256x256x256:nt bf16", result));
   ASSERT_EQ(lines.size(), 4u);
   const std::vector<std::string> states = {"met", "met", "missed", "met"};
