@@ -49,8 +49,11 @@ Result<CompareReport> run_compare(const CompareOptions& options) {
   report.a_name = outcome->result.value("a_name", options.a);
   report.b_name = outcome->result.value("b_name", options.b);
   Cell base;
+  const std::string device = outcome->result.value("device", "");
   base.subject = {workload_key(options.workload), to_string(options.workload.dtypes),
-                  measure::cpu_device_name(options.threads)};
+                  options.device == "cpu" ? measure::cpu_device_name(options.threads)
+                  : device.empty()        ? options.device
+                                          : device};
   base.candidate = report.a_name;
   ContractOptions contract;
   contract.device = options.device;

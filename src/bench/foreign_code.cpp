@@ -84,7 +84,8 @@ bool counts_writes(const candidate::Candidate& candidate, std::string_view spell
   return !candidate.is_remote() && !spelling.starts_with("rival:");
 }
 
-int64_t written_to_files(const StageChannel& channel) {
+int64_t written_to_files(const StageChannel& channel, bool is_on_device) {
+  constexpr int64_t kDriversOwn = 4096;
   FILE* io = std::fopen("/proc/self/io", "r");
   if (io == nullptr) return 0;
   long long read_chars = 0, written_chars = 0;
@@ -92,7 +93,8 @@ int64_t written_to_files(const StageChannel& channel) {
   std::fclose(io);
   struct stat log {};
   const bool is_kept = ::fstat(STDERR_FILENO, &log) == 0 && S_ISREG(log.st_mode);
-  return found ? written_chars - channel.sent_bytes() - (is_kept ? log.st_size : 0) : 0;
+  if (!found) return 0;
+  return written_chars - channel.sent_bytes() - (is_kept ? log.st_size : 0) - (is_on_device ? kDriversOwn : 0);
 }
 
 }  // namespace tilewright::bench

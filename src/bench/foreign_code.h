@@ -27,6 +27,7 @@ class ForeignCode {
 /// of this process includes.
 bool counts_writes(const candidate::Candidate& candidate, std::string_view spelling);
 /// Bytes this process has written to files through system calls; what went to the parent and to stderr does not count.
-int64_t written_to_files(const StageChannel& channel);
+/// On a device the little that the CUDA driver writes to itself (125 bytes were seen) does not count either.
+int64_t written_to_files(const StageChannel& channel, bool is_on_device = false);
 
 }  // namespace tilewright::bench

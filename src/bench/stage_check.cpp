@@ -183,7 +183,8 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
   auto first = check_first_launch(*workload, preparer, options.contract);
   if (!first) return std::unexpected(first.error());
   const auto borrowed = before.undeclared_library(candidate);
-  const int64_t written = counts_writes(candidate, request.candidate) ? written_to_files(channel) : 0;
+  const int64_t written =
+      counts_writes(candidate, request.candidate) ? written_to_files(channel, is_cuda(request.device)) : 0;
   CheckOptions main_only = options;
   main_only.fuzz = main_only.mutants = false;
   // A reference can be lucky on a few values, and a kernel is not wrong because it is not lucky: the relative rule

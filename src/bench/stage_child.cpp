@@ -70,21 +70,23 @@ Result<json> run_compile(const StageRequest& request, const candidate::Kinds& ki
     channel.step("launch");
   }
   const candidate::CompilePhases& phases = ready->compiled.phases;
-  return json{{"identity", identity_json(*ready->candidate)},
-              {"device_init_ms", ready->device_init_ms},
-              {"compile_call_ms", ready->compile_call_ms},
-              {"launch_ms", launches},
-              {"compiles", ready->compiled.compiles},
-              {"cache_hits", ready->compiled.cache_hits},
-              {"digest", ready->compiled.artefact_digest},
-              {"peak_resident_bytes", memory ? memory->peak_resident : 0},
-              {"written_bytes", counts_writes(*ready->candidate, request.candidate) ? written_to_files(channel) : 0},
-              {"phases",
-               {{"front_end", phases.front_end},
-                {"passes", phases.passes},
-                {"codegen", phases.codegen},
-                {"toolchain", phases.toolchain},
-                {"load", phases.load}}}};
+  return json{
+      {"identity", identity_json(*ready->candidate)},
+      {"device_init_ms", ready->device_init_ms},
+      {"compile_call_ms", ready->compile_call_ms},
+      {"launch_ms", launches},
+      {"compiles", ready->compiled.compiles},
+      {"cache_hits", ready->compiled.cache_hits},
+      {"digest", ready->compiled.artefact_digest},
+      {"peak_resident_bytes", memory ? memory->peak_resident : 0},
+      {"written_bytes",
+       counts_writes(*ready->candidate, request.candidate) ? written_to_files(channel, ready->is_on_device) : 0},
+      {"phases",
+       {{"front_end", phases.front_end},
+        {"passes", phases.passes},
+        {"codegen", phases.codegen},
+        {"toolchain", phases.toolchain},
+        {"load", phases.load}}}};
 }
 
 /// Batches against samples: the least of many short ones, without the time in which other work had the processors, so

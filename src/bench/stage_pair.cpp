@@ -107,7 +107,9 @@ Result<json> run_pair(const StageRequest& request, const candidate::Kinds& kinds
   const int wanted =
       std::clamp(measure::rounds_needed(sigma), std::min(request.rounds, request.rounds_limit), request.rounds_limit);
   if (auto ok = pair.run(std::max(wanted - kPilotRounds, 0), 1, rounds); !ok) return std::unexpected(ok.error());
-  return json{{"a", rounds.a},
+  const std::string device = a->session ? a->session->name() : b->session ? b->session->name() : std::string();
+  return json{{"device", device},
+              {"a", rounds.a},
               {"b", rounds.b},
               {"aa", {gate.a, gate.b}},
               {"aa_attempts", *attempts},

@@ -206,6 +206,10 @@ Status print_without_reference(const Plan& plan, const Options& options, const S
   for (const OfferedKernel& kernel : plan.without_reference) {
     fmt::print("{}: not-run (no independent reference): {}\n", kernel.spelling, kernel.why_not);
     if (!options.unchecked) continue;
+    if (options.workload.device != "cpu") {
+      fmt::print("  *unchecked*  not-run: times that nobody checks are taken on the CPU only (--device cpu)\n");
+      continue;
+    }
     auto times = session.kernels.time_unchecked(kernel.spelling, thread_count(options.workload), options.workload.seed);
     if (!times) return std::unexpected(times.error());
     fmt::print("  *unchecked*  compile {}  warm {}  hot {}  (nobody compared the result; nothing is recorded)\n",
