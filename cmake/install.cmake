@@ -1,5 +1,5 @@
 # What is installed, and the packages: a relocatable tar.gz and a .deb. Components: Runtime (library, headers, CMake files)
-# and Command (the command, the compiler module, the Python file, kernel sources).
+# and Command (the command, the library with the compiler and its module, the Python file, kernel sources).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(TW_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tilewright)
@@ -23,7 +23,9 @@ if(TARGET tilewright-jit)
   install(TARGETS tilewright-jit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Command)
 endif()
 if(TARGET tilewright_library)
-  install(TARGETS tilewright_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Command)
+  install(TARGETS tilewright_library EXPORT tilewright-compiler-targets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Command NAMELINK_COMPONENT Command)
+  install(EXPORT tilewright-compiler-targets NAMESPACE tilewright:: DESTINATION ${TW_CMAKE_DIR} COMPONENT Command)
 endif()
 if(NOT TILEWRIGHT_RUNTIME_ONLY)
   install(FILES python/tilewright.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tilewright/python COMPONENT Command)

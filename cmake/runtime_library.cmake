@@ -36,7 +36,8 @@ if(TARGET tw_driver_abi AND TILEWRIGHT_COMPILER)
   target_link_options(tilewright_library PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
   set_target_properties(tilewright_library PROPERTIES OUTPUT_NAME tilewright VERSION ${PROJECT_VERSION} SOVERSION 1
-                        LINKER_LANGUAGE CXX)
-  target_include_directories(tilewright_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+                        LINKER_LANGUAGE CXX EXPORT_NAME compiler)
+  target_include_directories(tilewright_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  add_library(tilewright::compiler ALIAS tilewright_library)
   add_dependencies(tilewright_library tilewright-jit)
 endif()

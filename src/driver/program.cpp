@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "lang/foreign.h"
+#include "lang/read_once.h"
 
 namespace tilewright::driver {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 /// The text of a file that could not be parsed, for the caret line; empty when it cannot be read.
 std::string text_of(const Location& location) {
   if (!location.is_known() || !location.file) return {};
+  if (auto text = lang::read_once(*location.file)) return text->value_or("");
   std::ifstream file(*location.file, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();

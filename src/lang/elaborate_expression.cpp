@@ -103,6 +103,11 @@ void Elaborator::unknown_name(const Expr& expr, bool called) {
   }
   const std::string near = closest(expr.text, known);
   std::string help = near.empty() ? "" : fmt::format("did you mean `{}`?", near);
+  if (near.empty() && called) {
+    std::vector<std::string> names = function_names();
+    std::erase_if(names, [](const std::string& name) { return !find_function(name); });
+    help = fmt::format("functions are {}; `fn name(x) = …` makes one", fmt::join(names, ", "));
+  }
   if (near.empty() && !called) help = "names come from the kernel's header, `let`, declarations and loops";
   fail(E1010, expr.location, fmt::format("`{}` is not {}", expr.text, called ? "a function" : "defined"),
        std::move(help));

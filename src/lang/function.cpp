@@ -9,6 +9,7 @@
 
 #include "base/narrow_float.h"
 #include "lang/elaborator.h"
+#include "lang/foreign.h"
 #include "lang/operation.h"
 
 namespace tilewright::lang {
@@ -131,6 +132,21 @@ Operand Elaborator::apply_function(const Function& function, const Expr& call) {
   return {};
 }
 
+namespace {
+
+/// Where the name of an argument stands: before its value, on the same line.
+Location place_of_label(const Source& source, Location value, const std::string& label) {
+  std::string_view text = value.file ? source.text_of(*value.file) : std::string_view();
+  for (int line = 1; line < value.line; ++line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const size_t at = text.substr(0, static_cast<size_t>(std::max(0, value.column - 1))).rfind(label);
+  if (at == std::string_view::npos) return value;
+  value.column = static_cast<int>(at) + 1;
+  value.length = static_cast<int>(label.size());
+  return value;
+}
+
+}  // namespace
+
 /// Sorts the arguments of `call` into the slots of a signature such as "src, dst, oob?".
 Slots Elaborator::bind_slots(const Expr& call, std::string_view signature) {
   std::vector<std::string> names;
@@ -150,8 +166,15 @@ Slots Elaborator::bind_slots(const Expr& call, std::string_view signature) {
     if (!call.labels[i].empty()) {
       slot = static_cast<size_t>(std::ranges::find(names, call.labels[i]) - names.begin());
       if (slot == names.size()) {
-        fail(E1040, call.items[i]->location, fmt::format("`{}` has no argument `{}`", call.text, call.labels[i]),
-             "it takes " + usage);
+        const auto hint = foreign_argument_hint(call.labels[i]);
+        const std::string near = closest(call.labels[i], names);
+        fail(E1040, place_of_label(source_, call.items[i]->location, call.labels[i]),
+             fmt::format("`{}` has no argument `{}`", call.text, call.labels[i]),
+             fmt::format("{}it takes {}",
+                         hint           ? *hint + "; "
+                         : near.empty() ? ""
+                                        : fmt::format("did you mean `{}`? ", near),
+                         usage));
       }
     }
     if (slot >= names.size()) {

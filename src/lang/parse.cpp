@@ -51,7 +51,9 @@ void Parser::skip_newlines() {
 void Parser::end_statement() {
   if (peek().kind == TokenKind::Newline || peek().is(";")) return skip_newlines();
   if (peek().is("}") || peek().kind == TokenKind::End) return;
-  unexpected("the end of the statement", "a statement ends at the end of the line or at `;`");
+  unexpected("the end of the statement", peek().is_word("if")
+                                             ? "a choice between two values is select(condition, yes, no)"
+                                             : "a statement ends at the end of the line or at `;`");
 }
 
 Location Parser::at(const Token& token) const {

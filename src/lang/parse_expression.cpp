@@ -201,7 +201,7 @@ const Expr* Parser::primary() {
     case TokenKind::Newline:
     case TokenKind::End: break;
   }
-  unexpected("an expression");
+  unexpected("an expression", next_ == 0 ? "" : symbol_hint(list_.tokens[next_ - 1].text, token.text));
 }
 
 const Expr* Parser::call(const Token& name) {

@@ -157,7 +157,10 @@ void Parser::param_clause(KernelSyntax& kernel) {
     const Token type = expect_name("`int`, `flag` or `dtype`");
     made.type = type.text == "bool" ? "flag" : type.text;
     if (made.type != "int" && made.type != "flag" && made.type != "dtype") {
-      fail(E1001, type, fmt::format("expected `int`, `flag` or `dtype`, got `{}`", type.text));
+      fail(E1001, type, fmt::format("expected `int`, `flag` or `dtype`, got `{}`", type.text),
+           foreign_hint(type.text).value_or(parse_dtype(type.text) ? "a value of the call is a scalar argument; a "
+                                                                     "parameter is fixed when the kernel is compiled"
+                                                                   : ""));
     }
   }
   if (accept("=")) made.default_value = expression();

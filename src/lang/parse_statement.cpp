@@ -1,6 +1,9 @@
 // Statements of the grammar.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "lang/foreign.h"
 #include "lang/parser.h"
 
@@ -29,6 +32,13 @@ Operator assignment_operator(const Token& token) {
   if (token.is("<<=")) return Operator::Shl;
   if (token.is(">>=")) return Operator::Shr;
   return Operator::None;
+}
+
+/// `int x = 3` of C and C++.
+bool is_declaring_word(const Token& token) {
+  static constexpr std::array<std::string_view, 9> kWords = {"const", "int",  "float",    "double", "bool",
+                                                             "auto",  "half", "unsigned", "long"};
+  return std::ranges::find(kWords, token.text) != kWords.end() || parse_dtype(token.text).has_value();
 }
 
 }  // namespace
@@ -69,6 +79,10 @@ const Stmt* Parser::statement() {
   if (token.kind == TokenKind::Name && peek(1).kind == TokenKind::Name) {
     if (const auto hint = foreign_hint(token.text)) {
       fail(E1012, token, fmt::format("`{}` is not part of this language", token.text), *hint);
+    }
+    if (is_declaring_word(token)) {
+      fail(E1012, token, "values are named by `let`, without a type",
+           "write `let x = value`, or `x = var i32 = value` for one that changes");
     }
   }
   return assignment_or_call();
@@ -213,6 +227,8 @@ TypeSyntax Parser::type() {
 void Parser::misspelled_tile_space(const Token& word) const {
   static const std::vector<std::string> kSpaces = {"shared", "fragment", "local", "var"};
   const std::string near = closest(word.text, kSpaces);
+  if (peek(1).is_word("if"))
+    fail(E1001, peek(1), "a choice between two values is a function here", "write select(condition, yes, no)");
   fail(E1010, word, fmt::format("`{}` is not a kind of tile", word.text),
        near.empty() ? "tiles are shared, fragment or local, scalars that change are var"
                     : fmt::format("did you mean `{}`?", near));
@@ -234,7 +250,8 @@ const Stmt* Parser::assignment_or_call() {
     if (tile_space(peek()) && peek(1).kind == TokenKind::Name) {
       fail(E1001, peek(), fmt::format("a {} tile is declared by a plain name", peek().text));
     }
-    if (peek().kind == TokenKind::Name && peek(1).kind == TokenKind::Name) misspelled_tile_space(peek());
+    const bool goes_on = peek(1).is_word("and") || peek(1).is_word("or") || peek().is_word("not");
+    if (peek().kind == TokenKind::Name && peek(1).kind == TokenKind::Name && !goes_on) misspelled_tile_space(peek());
     made->value = expression();
     return made;
   }

@@ -7,6 +7,7 @@
 
 #include "base/file_bytes.h"
 #include "lang/parse.h"
+#include "lang/read_once.h"
 
 namespace tilewright::lang {
 namespace {
@@ -22,6 +23,7 @@ std::string beside(const std::string& file, const std::string& path) {
 }
 
 Result<std::string> read_from_disk(const std::string& path) {
+  if (auto text = read_once(path)) return std::move(*text);
   Result<MappedFile> file = map_file(path);
   if (!file) return std::unexpected(std::move(file.error()));
   const size_t size = file->bytes.size();
@@ -129,7 +131,7 @@ Result<Source> parse_source(std::string_view text, std::string file_name, const 
 Result<Source> load_source(const std::string& path) {
   Result<std::string> text = read_from_disk(path);
   if (!text) return std::unexpected(std::move(text.error()));
-  return parse_source(*text, path, read_from_disk);
+  return parse_source(*text, source_name(path), read_from_disk);
 }
 
 }  // namespace tilewright::lang

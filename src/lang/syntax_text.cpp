@@ -18,10 +18,12 @@ std::string list(const Expr& expr, size_t first, std::string_view between) {
   return out;
 }
 
+constexpr int kComparison = 3;  // does not chain
+
 /// How tightly an expression binds; operands that bind looser than their operator get parentheses.
 int tightness(const Expr& expr) {
-  if (expr.kind == ExprKind::Unary) return expr.op == Operator::Not ? 2 : 9;
-  if (expr.kind != ExprKind::Binary) return 10;
+  if (expr.kind == ExprKind::Unary) return expr.op == Operator::Not ? 2 : 10;
+  if (expr.kind != ExprKind::Binary) return 11;
   switch (expr.op) {
     case Operator::Or: return 0;
     case Operator::And: return 1;
@@ -36,7 +38,7 @@ int tightness(const Expr& expr) {
     case Operator::Div:
     case Operator::FloorDiv:
     case Operator::FloorMod: return 9;
-    default: return 3;
+    default: return kComparison;
   }
 }
 
@@ -57,8 +59,8 @@ std::string to_text(const Expr& expr) {
       return fmt::format("{}{}{}", spelling(expr.op), expr.op == Operator::Not ? " " : "",
                          operand_text(*expr.items[0], tightness(expr)));
     case ExprKind::Binary:
-      return fmt::format("{} {} {}", operand_text(*expr.items[0], tightness(expr)), spelling(expr.op),
-                         operand_text(*expr.items[1], tightness(expr) + 1));
+      return fmt::format("{} {} {}", operand_text(*expr.items[0], tightness(expr) + (tightness(expr) == kComparison)),
+                         spelling(expr.op), operand_text(*expr.items[1], tightness(expr) + 1));
     case ExprKind::Call: return fmt::format("{}({})", expr.text, list(expr, 0, " = "));
     case ExprKind::Subscript: return fmt::format("{}[{}]", to_text(*expr.items[0]), list(expr, 1, ""));
     case ExprKind::Slice: return fmt::format("{} :+ {}", to_text(*expr.items[0]), to_text(*expr.items[1]));

@@ -200,9 +200,11 @@ class Lexer {
       fail(E1002, 1, fmt::format("`{}` has no meaning here", rest[0]),
            rest[0] == '@' && line_start_ == at_
                ? "decorators belong to Python; a kernel begins `kernel name(A: f32[M]) -> (C: f32[M])`"
-           : rest[0] == '@' ? "write gemm(A, B, C) for a matrix product"
-           : rest[0] == '!' ? "write `not` or `!=`"
-                            : "");
+           : rest[0] == '@'  ? "write gemm(A, B, C) for a matrix product"
+           : rest[0] == '!'  ? "write `not` or `!=`"
+           : rest[0] == '?'  ? "a choice between two values is select(condition, yes, no)"
+           : rest[0] == '\'' ? "texts stand in double quotes"
+                             : "");
     }
     fail(E1002, 1, fmt::format("byte 0x{:02x} has no meaning outside comments and texts", byte),
          rest.starts_with("\xef\xbb\xbf") ? "save the file without a byte order mark"

@@ -145,7 +145,7 @@ cache::KernelCache* Compiler::cache_for(const CompilerRequest& request) {
 Result<lang::Source> read_source(const CompilerRequest& request) {
   auto source = request.has_source ? lang::parse_source(request.source, request.path) : lang::load_source(request.path);
   if (source) return *source;
-  return fail(FailureCode::compile_failed, render(source.error()));
+  return fail(FailureCode::compile_failed, render(source.error(), request.source));
 }
 
 /// Dtype parameters that the caller left open take the dtypes of the arguments, when the kernel then fits better.

@@ -9,7 +9,7 @@
 namespace tilewright::tools {
 
 void KernelOptions::add_to(CLI::App& app) {
-  app.add_option("FILE", file, "A .tile file")->required();
+  app.add_option("FILE", file, "A .tile file; - reads standard input")->required();
   app.add_option("--kernel", kernel, "Which kernel of the file (needed when it has several)");
   app.add_option("--dim", dims,
                  "Sizes: M=1000,N=777 (else those of the arrays a command is given, else the kernel's example)");

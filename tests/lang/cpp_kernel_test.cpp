@@ -1,21 +1,23 @@
-// The C++ spelling gives the IR of the text, for three kernels; its errors name C++ lines.
-#include "lang/embedded.h"
-
+// The C++ spelling (tilewright/kernel.h) gives the IR of the text, for three kernels; its errors show C++ lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/printer.h"
 #include "ir/verify.h"
+#include "lang/recorded.h"
 
-namespace tilewright::lang::embedded {
+namespace tilewright::kernel {
 namespace {
+
+using lang::Configuration;
+using lang::finish;
 
 constexpr DType f32 = DType::F32;
 
 ir::Kernel from_text(const std::string& file, std::string_view kernel, const Configuration& configuration) {
-  const Result<Source> source = load_source(std::string(TW_SOURCE_DIR) + "/kernels/" + file);
+  const Result<lang::Source> source = lang::load_source(std::string(TW_SOURCE_DIR) + "/kernels/" + file);
   if (!source) throw std::runtime_error(render(source.error()));
-  Result<ir::Kernel> made = instantiate(*source, kernel, configuration);
+  Result<ir::Kernel> made = lang::instantiate(*source, kernel, configuration);
   if (!made) throw std::runtime_error(source->render(made.error()));
   return std::move(*made);
 }
@@ -50,12 +52,13 @@ ir::Kernel matmul_relu(MatmulConfig c) {
     acc.all() = max(acc, 0);
     copy(acc, C[{at(by * c.block_M, c.block_M), at(bx * c.block_N, c.block_N)}]);
   });
-  return k.finish();
+  return finish(k);
 }
 
-TEST(Embedded, MatmulRelu) {
+TEST(CppKernel, MatmulRelu) {
   expect_equal(from_text("matmul_relu.tile", "matmul_relu", {}), matmul_relu({}));
-  const Configuration small{.params = {{"T", DType::F32}, {"block_M", int64_t{4}}, {"num_stages", int64_t{2}}}};
+  const Configuration small{
+      .params = {{"T", tilewright::DType::F32}, {"block_M", int64_t{4}}, {"num_stages", int64_t{2}}}};
   expect_equal(from_text("matmul_relu.tile", "matmul_relu", small),
                matmul_relu({.T = f32, .block_M = 4, .num_stages = 2}));
 }
@@ -88,10 +91,10 @@ ir::Kernel online_softmax(DType T, int block_R, int block_C) {
       copy(x, tile(Y, c));
     });
   });
-  return k.finish();
+  return finish(k);
 }
 
-TEST(Embedded, OnlineSoftmax) {
+TEST(CppKernel, OnlineSoftmax) {
   expect_equal(from_text("softmax.tile", "online_softmax", {}), online_softmax(f32, 1, 4096));
   expect_equal(from_text("softmax.tile", "online_softmax", {.target = lang::Target::Cuda}),
                online_softmax(f32, 1, 1024));
@@ -141,18 +144,18 @@ ir::Kernel attention(DType E, bool causal, int block_M, int block_N, const Confi
     parallel({block_M, D}, [&](Index i, Index j) { o(i, j) = select(l(i) > 0, o(i, j) * r(i), 0); });
     copy(o, O[{b, at(q * block_M, block_M), h, whole()}]);
   });
-  return k.finish(sizes);
+  return finish(k, sizes);
 }
 
-TEST(Embedded, Attention) {
+TEST(CppKernel, Attention) {
   for (const bool causal : {true, false}) {
-    Configuration c{.params = {{"causal", causal}, {"E", DType::BF16}}, .dims = {{"D", 64}}};
+    Configuration c{.params = {{"causal", causal}, {"E", tilewright::DType::BF16}}, .dims = {{"D", 64}}};
     const ir::Kernel text = from_text("attention.tile", "attention", c);
     expect_equal(text, attention(DType::BF16, causal, 96, 64, {.dims = {{"D", 64}}}));
   }
 }
 
-TEST(Embedded, ErrorsNameTheLineOfCpp) {
+TEST(CppKernel, ErrorsNameTheLineOfCpp) {
   int line = 0;
   try {
     KernelBuilder k("wrong");
@@ -162,16 +165,15 @@ TEST(Embedded, ErrorsNameTheLineOfCpp) {
       line = __LINE__ + 1;
       copy(X[{at(0, 8)}], x);
     });
-    k.finish();
+    finish(k);
     FAIL();
-  } catch (const Refused& refused) {
-    EXPECT_EQ(refused.diagnostic.location.line, line);
-    EXPECT_THAT(refused.what(), testing::HasSubstr("embedded_test.cpp"));
+  } catch (const lang::TextRefused& refused) {
+    EXPECT_THAT(refused.what(), testing::HasSubstr("# cpp_kernel_test.cpp:" + std::to_string(line) + "\n"));
     EXPECT_THAT(refused.what(), testing::HasSubstr("error[E1031]: dimension 0 has extent 8 in X and 4 in"));
   }
 }
 
-TEST(Embedded, AssignmentsCarryTheirLine) {
+TEST(CppKernel, AssignmentsCarryTheirLine) {
   KernelBuilder k("lines");
   const Tile X = k.input("X", f32, {k.dim("N")});
   int line = 0;
@@ -180,16 +182,15 @@ TEST(Embedded, AssignmentsCarryTheirLine) {
     parallel({4}, [&](Index i) { X(i) = 1.0; });
   });
   try {
-    k.finish();
+    finish(k);
     FAIL();
-  } catch (const Refused& refused) {
-    EXPECT_EQ(refused.diagnostic.location.line, line);
-    EXPECT_THAT(refused.what(), testing::HasSubstr("embedded_test.cpp"));
+  } catch (const lang::TextRefused& refused) {
+    EXPECT_THAT(refused.what(), testing::HasSubstr("# cpp_kernel_test.cpp:" + std::to_string(line) + "\n"));
     EXPECT_THAT(refused.what(), testing::HasSubstr("error[E1052]: `X` is an input and cannot be written"));
   }
 }
 
-TEST(Embedded, LetEvaluatesOnceAndControlFlowIsRecorded) {
+TEST(CppKernel, LetEvaluatesOnceAndControlFlowIsRecorded) {
   KernelBuilder k("control");
   const Index N = k.dim("N");
   const Tile X = k.input("X", f32, {N}), Y = k.output("Y", f32, {N});
@@ -201,19 +202,53 @@ TEST(Embedded, LetEvaluatesOnceAndControlFlowIsRecorded) {
     if_(
         x > 0, [&] { Y(b) = x * x; }, [&] { Y(b) = cast(count, f32); });
   });
-  const std::string text = ir::to_text(k.finish());
+  const std::string text = ir::to_text(finish(k));
   size_t loads = 0;
   for (size_t at = text.find("load {buffer = %X"); at != std::string::npos; at = text.find("load {buffer = %X", at + 1))
     ++loads;
   EXPECT_EQ(loads, 1u) << text;
 }
 
-TEST(Embedded, OneBuilderAtATimeOnAThread) {
+TEST(CppKernel, TwoKernelsAreNotBuiltInsideOneAnother) {
   KernelBuilder k("first");
-  EXPECT_THROW(KernelBuilder("second"), Refused);
+  KernelBuilder("second");  // one after the other is fine
+  k.grid({1}, threads(32), [&](Index) {
+    EXPECT_THROW(KernelBuilder("third"), Refused);
+    try {
+      KernelBuilder("third");
+    } catch (const Refused& refused) {
+      EXPECT_STREQ(refused.what(),
+                   "error: kernel `third` is built inside the grid of `first`: finish one before the next");
+    }
+  });
 }
 
-TEST(Embedded, OutsideOfABuilderIsRefused) { EXPECT_THROW(shared(f32, {}), Refused); }
+TEST(CppKernel, StatementsOutsideOfABuilderAreRefused) {
+  try {
+    shared(f32, {});
+    FAIL();
+  } catch (const Refused& refused) {
+    EXPECT_STREQ(refused.what(),
+                 "error: tiles, operations and assignments belong into a KernelBuilder: make one first");
+  }
+}
+
+TEST(CppKernel, AGridAndItsBodyAgree) {
+  KernelBuilder k("grid");
+  const int line = __LINE__ + 2;
+  try {
+    k.grid({1, 2}, threads(32), [](Index) {});
+    FAIL();
+  } catch (const Refused& refused) {
+    EXPECT_EQ(refused.what(), "cpp_kernel_test.cpp:" + std::to_string(line) +
+                                  ": error: the grid has 2 extents and its body takes 1 variables");
+  }
+}
+
+TEST(CppKernel, AnEndlessExpressionIsRefused) {
+  Value x = 1.5;
+  EXPECT_THROW(for (int i = 0; i < 100; ++i) x = x + x, Refused);
+}
 
 template <typename T>
 concept Divides = requires(T x) {
@@ -223,4 +258,4 @@ static_assert(!Divides<Index>, "indices have no `/`");
 static_assert(Divides<Value>);
 
 }  // namespace
-}  // namespace tilewright::lang::embedded
+}  // namespace tilewright::kernel
