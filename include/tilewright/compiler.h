@@ -1,5 +1,6 @@
-// Compile and run kernels from C++17: a text (or what kernel.h recorded) in, results out. Header only over the C ABI of
-// tilewright.h; link libtilewright (tilewright::compiler in CMake), not the run-time library, which answers E3007.
+// Compile and run kernels on the CPU from C++17: a text (or what kernel.h recorded) in, results out. Header only over
+// the C ABI of tilewright.h; link libtilewright (tilewright::compiler in CMake), not the run-time library, which
+// answers E3007.
 //
 //   auto device = tilewright::Device::open("cpu");
 //   auto compiler = tilewright::Compiler::open();

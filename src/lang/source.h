@@ -20,7 +20,7 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
 class Source {
  public:
-  /// A source of one file that was not parsed from text (lang/embedded.h).
+  /// A source of one syntax tree that was not parsed from text.
   explicit Source(std::shared_ptr<const File> file) : files_{std::move(file)} {}
 
   /// Kernels of the main file first, then of its imports.

@@ -1,4 +1,5 @@
 // The C++ header as a C++17 program uses it: compiled as strict C++17 with warnings as errors, run by abi_test.
+#include <tilewright/compiler.h>
 #include <tilewright/runtime.h>
 
 #include <string>
