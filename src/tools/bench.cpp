@@ -183,14 +183,13 @@ void print_report(const bench::BenchReport& report) {
   fmt::print("records: {}/cells.jsonl · tables: {}/<candidate>/table.csv\n", report.out.string(), report.out.string());
 }
 
-/// The page beside the records; a record that cannot be rendered is no reason to fail a measurement.
-void write_page(const bench::BenchReport& report) {
+/// The page beside the records: where it is, or the command that makes it. A record that cannot be rendered is no
+/// reason to fail a measurement.
+std::string write_page(const bench::BenchReport& report) {
   const auto input = report::load_report_input(report.out);
   const std::string page = (report.out / "report.html").string();
-  if (input && bench::replace_file(page, report::render_html(*input)))
-    fmt::print("report: {}\n", page);
-  else
-    fmt::print("report: tilewright report {}\n", report.out.string());
+  return input && bench::replace_file(page, report::render_html(*input)) ? page
+                                                                         : "tilewright report " + report.out.string();
 }
 
 std::string times_text(const std::vector<double>& samples) {
@@ -241,6 +240,7 @@ Result<ExitCode> run_one_life(const Options& options, const Session& session) {
     if (auto ok = bench::replace_file(options.markdown_file, bench::render_table(*report, true)); !ok)
       return std::unexpected(ok.error());
   }
+  const std::string page = write_page(*report);
   if (options.json) {
     fmt::print("{}\n", bench::report_json(*report).dump(2));
     return exit_code_of(*report);
@@ -248,7 +248,7 @@ Result<ExitCode> run_one_life(const Options& options, const Session& session) {
   print_report(*report);
   if (auto printed = print_without_reference(*plan, options, session); !printed)
     return std::unexpected(printed.error());
-  write_page(*report);
+  fmt::print("report: {}\n", page);
   fmt::print("reproduce: {}\n", fmt::join(session.command, " "));
   return exit_code_of(*report);
 }
