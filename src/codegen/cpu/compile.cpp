@@ -18,14 +18,18 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
 #include <chrono>
 #include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
 
 #include "codegen/cpu/code_pipeline.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/join_objects.h"
+#include "codegen/cpu/share_out.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -154,15 +158,14 @@ Status verify([[maybe_unused]] const ir::Kernel& kernel, [[maybe_unused]] const 
   return {};
 }
 
-Status lower_module(const ir::Kernel& kernel, const CpuOptions& options, llvm::Module& module) {
+Status lower_module(const ir::Kernel& kernel, const Funcs& funcs, const CpuOptions& options, llvm::Module& module) {
   std::optional<LineTables> lines;
   if (options.line_tables) lines.emplace(module, kernel);
   llvm::LLVMContext& context = module.getContext();
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* i64 = llvm::Type::getInt64Ty(context);
   auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(context), {pointer, i64, i64, pointer}, false);
-  for (const ir::Op* func : kernel.body->ops) {
-    if (func->kind != ir::OpKind::Func) continue;
+  for (const ir::Op* func : funcs) {
     auto* function =
         llvm::Function::Create(type, llvm::Function::ExternalLinkage, func->as<ir::FuncAttributes>().symbol, module);
     set_attributes(function, options);
@@ -222,9 +225,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const CpuOptions& options) {
       triple, options.cpu, features, {}, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
-}  // namespace
-
-Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& options) {
+/// One module: its object, and its texts when wanted.
+Result<CpuObject> compile_part(const ir::Kernel& kernel, const Funcs& funcs, const CpuOptions& options) {
   CpuObject out;
   const auto machine = make_machine(options);
   if (!machine) {
@@ -238,7 +240,7 @@ Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& option
   module.setTargetTriple(machine->getTargetTriple().str());
 
   auto start = Clock::now();
-  if (Status lowered = lower_module(kernel, options, module); !lowered) return std::unexpected(lowered.error());
+  if (Status lowered = lower_module(kernel, funcs, options, module); !lowered) return std::unexpected(lowered.error());
   out.lower_ms = ms_since(start);
   start = Clock::now();
   optimise(module, *machine);
@@ -246,8 +248,8 @@ Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& option
   if (options.want_text) {
     llvm::raw_string_ostream stream(out.llvm_ir);
     module.print(stream, nullptr);
-    const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    out.assembly = generate_code(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+    out.assembly = generate_code(module, *machine, llvm::CodeGenFileType::AssemblyFile);
+    return out;
   }
   start = Clock::now();
   out.object = generate_code(module, *machine, llvm::CodeGenFileType::ObjectFile);
@@ -255,7 +257,50 @@ Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& option
   return out;
 }
 
-std::string cpu_toolchain() { return "LLVM " LLVM_VERSION_STRING " early-cse,simplifycfg selected passes 2"; }
+/// The second of two parts on a thread of its own; on this one where no thread is to be had.
+class Beside {
+ public:
+  template <typename Body>
+  explicit Beside(Body body) {
+    try {
+      thread_ = std::thread(body);
+    } catch (const std::system_error&) {
+      body();
+    }
+  }
+  ~Beside() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<CpuObject> compile_cpu(const ir::Kernel& kernel, const CpuOptions& options) {
+  CpuOptions plain = options;
+  plain.want_text = false;
+  const std::vector<Funcs> parts = share_out(kernel);
+  Result<CpuObject> out, second;
+  {
+    std::optional<Beside> beside;
+    if (parts.size() > 1) beside.emplace([&] { second = compile_part(kernel, parts[1], plain); });
+    out = compile_part(kernel, parts[0], plain);
+  }
+  if (!out) return out;
+  if (!second) return second;
+  if (parts.size() > 1) out->object = join_objects(std::vector{std::move(out->object), std::move(second->object)});
+  if (!options.want_text) return out;
+  Result<CpuObject> texts = compile_part(kernel, all_funcs(kernel), options);
+  if (!texts) return texts;
+  out->llvm_ir = std::move(texts->llvm_ir), out->assembly = std::move(texts->assembly);
+  return out;
+}
+
+std::string cpu_toolchain() { return "LLVM " LLVM_VERSION_STRING " early-cse,simplifycfg selected passes 3"; }
 
 CpuOptions host_cpu_options() {
   CpuOptions options;

@@ -3,6 +3,7 @@
 
 #include "codegen/llvm/convert.h"
 #include "codegen/llvm/dot.h"
+#include "codegen/llvm/exponential.h"
 #include "codegen/llvm/lower.h"
 
 namespace tilewright::codegen {
@@ -36,8 +37,8 @@ llvm::Value* Lowering::lower_unary(const ir::Op& op) {
     case UnaryOp::Round: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
     case UnaryOp::IsNan: return b_.CreateFCmpUNO(x, x);
     case UnaryOp::Bitcast: return b_.CreateBitCast(x, type(op.result()->type));
-    case UnaryOp::Exp:
-    case UnaryOp::Exp2:
+    case UnaryOp::Exp: return lower_exp(b_, x);
+    case UnaryOp::Exp2: return lower_exp2(b_, x);
     case UnaryOp::Log:
     case UnaryOp::Log2:
     case UnaryOp::Tanh:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plan/cpu/lane_math.h"
+#include "target/exp_polynomial.h"
 
 namespace tilewright::plan::cpu {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 using ir::BinaryOp;
 using ir::OpKind;
 using ir::UnaryOp;
+using target::kExp2F32;
+using target::kExpF32;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -29,14 +32,11 @@ constexpr Format kF64Format{52, 1023, 0x1.8p52, 0x1p-1022};
 const Format& format_of(LaneMath& m) { return m.is_f32() ? kF32Format : kF64Format; }
 
 // 2^r = 1 + r·P(r) on [-1/2, 1/2].
-constexpr std::array kExp2F32 = {0.693147188032,   0.240226510841,  0.0555035709429,
-                                 0.00961803078251, 0.0013390871338, 0.000154697319775};
 constexpr std::array kExp2F64 = {0.69314718055994530909,     0.24022650695910098227,   0.05550410866482165975,
                                  0.0096181291076068846414,   0.0013333558146396003091, 0.00015403530441741645964,
                                  0.000015252733853280778418, 1.3215442584937202908e-6, 1.0178051728089911537e-7,
                                  7.0725864798520196266e-9,   4.4566754636398607237e-10};
 // e^r = 1 + r + r²·Q(r) on [-ln2/2, ln2/2].
-constexpr std::array kExpF32 = {0.500000002787, 0.166665748898, 0.0416663684982, 0.00836352414655, 0.00139417164375};
 constexpr std::array kExpF64 = {0.5000000000000001082,      0.16666666666666674987,   0.041666666666622149171,
                                 0.0083333333333216922467,   0.0013888888918195563237, 0.00019841269888155758867,
                                 0.000024801519779869940635, 2.7557240576638266165e-6, 2.7620805188443119774e-7,
@@ -113,6 +113,7 @@ Lane scale_within(Lane p, Lane carrier, Lane x, double low, double high) {
 
 Lane expand_exp2(Lane x) {
   LaneMath& m = *x.math;
+  if (m.keeps_exponentials()) return m.unary(UnaryOp::Exp2, x);
   const Rounded n = round_to_integer(x);
   const Lane r = x - n.value;
   const Lane p = m.fma(r, m.is_f32() ? m.polynomial(r, kExp2F32) : m.polynomial(r, kExp2F64), m.real(1));
@@ -121,11 +122,12 @@ Lane expand_exp2(Lane x) {
 
 Lane expand_exp(Lane x) {
   LaneMath& m = *x.math;
+  if (m.keeps_exponentials()) return m.unary(UnaryOp::Exp, x);
   const Lane magic = m.real(format_of(m).to_integer), one = m.real(1);
   const Lane carrier = m.fma(x, m.real(std::numbers::log2e), magic);
   const Lane n = carrier - magic;
-  Lane r = m.fma(n, m.pick(-0.693145751953125, -0.693147180559890330187045), x);
-  r = m.fma(n, m.pick(-0.000001428606820309417232, -5.497923018708371174712471e-14), r);
+  Lane r = m.fma(n, m.pick(-target::kLn2High, -0.693147180559890330187045), x);
+  r = m.fma(n, m.pick(-target::kLn2Low, -5.497923018708371174712471e-14), r);
   const Lane q = m.is_f32() ? m.polynomial(r, kExpF32) : m.polynomial(r, kExpF64);
   const Lane p = m.fma(r, m.fma(r, q, one), one);
   return scale_within(p, carrier, x, m.is_f32() ? -87.33654 : -708.39641853226408,
@@ -375,10 +377,16 @@ bool needs_expansion(const ir::Op& op) {
   return false;
 }
 
+/// codegen/llvm/exponential.h
+bool has_exponentials(const target::Cpu& cpu, const ir::Type& type) {
+  constexpr int kWidest = 512;
+  return cpu.has_mask_registers && type.dtype == DType::F32 && type.lanes * bits(type.dtype) == kWidest;
+}
+
 /// Emits the expansion of `op`; the value that replaces its result.
-ir::Value* expand(ir::Builder& builder, const ir::Op& op, const Plant& plant) {
+ir::Value* expand(ir::Builder& builder, const ir::Op& op, const target::Cpu& cpu, const Plant& plant) {
   const ir::Type& type = op.result()->type;
-  LaneMath math(builder, type.dtype, type.lanes);
+  LaneMath math(builder, type.dtype, type.lanes, has_exponentials(cpu, type));
   if (op.kind == OpKind::Unary) {
     UnaryOp function = op.as<ir::UnaryAttributes>().op;
     if (function == UnaryOp::Exp && plant.is("expand_math", 1)) function = UnaryOp::Exp2;  // planted: the wrong base
@@ -390,20 +398,20 @@ ir::Value* expand(ir::Builder& builder, const ir::Op& op, const Plant& plant) {
   return builder.cast(expand_pow_f64(x, y).value, type.dtype);
 }
 
-void expand_region(ir::Kernel& kernel, ir::Region& region, const Plant& plant) {
+void expand_region(ir::Kernel& kernel, ir::Region& region, const target::Cpu& cpu, const Plant& plant) {
   std::vector<ir::Op*> before;
   before.swap(region.ops);
   ir::Builder builder(kernel);
   builder.set_region(&region);
   for (ir::Op* op : before) {
-    for (ir::Region* inner : op->regions) expand_region(kernel, *inner, plant);
+    for (ir::Region* inner : op->regions) expand_region(kernel, *inner, cpu, plant);
     if (!needs_expansion(*op)) {
       region.ops.push_back(op);
       continue;
     }
     builder.set_location(op->location);
     // The last operation takes over the old result, so that no use has to change.
-    ir::Op* last = expand(builder, *op, plant)->def;
+    ir::Op* last = expand(builder, *op, cpu, plant)->def;
     last->results[0] = op->results[0];
     last->results[0]->def = last;
   }
@@ -417,6 +425,8 @@ Lane LaneMath::polynomial(Lane x, std::span<const double> coefficients) {
   return sum;
 }
 
-void expand_math(ir::Kernel& kernel, const Plant& plant) { expand_region(kernel, *kernel.body, plant); }
+void expand_math(ir::Kernel& kernel, const target::Cpu& cpu, const Plant& plant) {
+  expand_region(kernel, *kernel.body, cpu, plant);
+}
 
 }  // namespace tilewright::plan::cpu

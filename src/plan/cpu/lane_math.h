@@ -18,10 +18,13 @@ struct Lane {
 
 class LaneMath {
  public:
-  LaneMath(ir::Builder& builder, DType dtype, int lanes) : builder_(builder), dtype_(dtype), lanes_(lanes) {}
+  /// `keeps_exponentials`: the code generator has exp and exp2 of this type.
+  LaneMath(ir::Builder& builder, DType dtype, int lanes, bool keeps_exponentials = false)
+      : builder_(builder), dtype_(dtype), lanes_(lanes), keeps_exponentials_(keeps_exponentials) {}
 
   DType dtype() const { return dtype_; }
   bool is_f32() const { return dtype_ == DType::F32; }
+  bool keeps_exponentials() const { return keeps_exponentials_; }
   Lane wrap(ir::Value* v) { return {v, this}; }
   Lane real(double v) { return wrap(builder_.real(dtype_, v, lanes_)); }
   Lane bits(int64_t v) { return wrap(builder_.integer(int_type(), v, lanes_)); }
@@ -52,6 +55,7 @@ class LaneMath {
   ir::Builder& builder_;
   DType dtype_;
   int lanes_;
+  bool keeps_exponentials_;
 };
 
 inline Lane operator+(Lane x, Lane y) { return x.math->binary(ir::BinaryOp::Add, x, y); }

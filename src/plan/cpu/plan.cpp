@@ -34,7 +34,7 @@ Result<CpuPlan> plan(const ir::Kernel& tile, const target::Cpu& cpu, const Optio
   if (Status done = Lowering(out.planned, out.vector, arguments, out.recipe, cpu, options, out.facts).run(); !done) {
     return std::unexpected(done.error());
   }
-  expand_math(out.vector, options.plant);
+  expand_math(out.vector, cpu, options.plant);
   for (size_t i = 0; i < tile.texts.size(); ++i) {  // from 1: an entry that returns 0 has failed nowhere
     out.recipe.messages.push_back({static_cast<int32_t>(i) + 1, tile.texts[i].text, to_string(tile.texts[i].location)});
   }
