@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMinRowsToPack = 50, kMinRowsToShare = 24;
 /// Depth block of a B read where it lies: so few rows of the tensor at a time that memory is read along them. Entering
 /// and leaving C for very few rows costs next to nothing.
-constexpr int64_t kDepthInPlace = 128, kDepthOfFewRows = 16, kFewRows = 4;
+constexpr int64_t kDepthInPlace = 128, kDepthOfFewRows = 16;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -124,7 +124,7 @@ void GemmLowering::choose_operands() {
   const int64_t least_rows = l_.loop_depth_ > 0 ? kMinRowsToShare : kMinRowsToPack;
   const bool rows_repay = rows_ >= least_rows * wide;
   reads_in_place_ = can_read_b && (!b_operand_.is_global || (!shares_ && !rows_repay));
-  if (reads_in_place_ && b_operand_.is_global) depth_block_ = rows_ <= kFewRows ? kDepthOfFewRows : kDepthInPlace;
+  if (reads_in_place_ && b_operand_.is_global) depth_block_ = has_few_rows() ? kDepthOfFewRows : kDepthInPlace;
   // One narrow panel is all of B there is: its rows are neighbours in memory.
   reads_alone_in_place_ = shares_ && can_read_b && is_one_panel() && tile_.vectors < 4;
   has_alone_version_ = shares_ && can_read_b && !rows_repay && !reads_alone_in_place_;

@@ -67,6 +67,7 @@ class GemmLowering {
   void store_sums(ir::Index row, ir::Index column, ir::Value* c_pointer, const std::vector<ir::Value*>& sums);
   ir::Index live_row(ir::Index row, int r) const;
   bool is_one_panel() const { return columns_ <= tile_.columns(); }
+  bool has_few_rows() const { return rows_ <= 4; }
   int64_t prefetch_bytes() const;
   void prefetch(const Panel& panel, const Cursor& at, int unroll);
   void prefetch_target(ir::Index row, ir::Index column);
