@@ -293,11 +293,7 @@ class CandidateRun {
   /// A sample below the floor accuses the candidate; or the ceilings were measured while other work ran. Before the
   /// former is said they are measured again.
   double floor_ms(const std::vector<json>& results) {
-    double least = 1e300;
-    for (const json& result : results) {
-      for (const double ms : result.at("warm_ms").get<std::vector<double>>()) least = std::min(least, ms);
-    }
-    if (least >= floor_ms()) return floor_ms();
+    if (least_sample(results, "warm_ms") >= floor_ms()) return floor_ms();
     if (auto again = find_roofline(context_.options)) context_.roofline = best_of(context_.roofline, *again);
     return floor_ms();
   }
@@ -353,18 +349,7 @@ class CandidateRun {
   void fill_model(Cell& cell) {
     if (!context_.options.measure_model || !outcome_.value(Stage::Warm)) return;
     begin("inside a model", 8000);
-    const Cell measured = context_.options.measure_model(key(cell), spelling_);
-    cell.state = measured.state;
-    cell.reason = measured.reason;
-    cell.how_to_run = measured.how_to_run;
-    cell.value = measured.value;
-    cell.unit = measured.unit;
-    cell.ci = measured.ci;
-    cell.n = measured.n;
-    cell.procs = measured.procs;
-    cell.stop_reason = measured.stop_reason;
-    cell.samples = measured.samples;
-    if (!measured.detail.empty()) cell.detail["model"] = measured.detail;
+    take_model(cell, context_.options.measure_model(key(cell), spelling_));
   }
 
   Status ratio_stage(const Outcome* best) {

@@ -188,6 +188,30 @@ Cell load_cell(const Cell& base, const std::vector<json>& results, const json& c
   return cell;
 }
 
+double least_sample(const std::vector<json>& results, const char* field) {
+  double least = 1e300;
+  for (const std::vector<double>& group : gather(results, field)) {
+    for (const double ms : group) least = std::min(least, ms);
+  }
+  return least;
+}
+
+void take_model(Cell& cell, const Cell& measured) {
+  cell.state = measured.state;
+  cell.reason = measured.reason;
+  cell.how_to_run = measured.how_to_run;
+  cell.value = measured.value;
+  cell.unit = measured.unit;
+  cell.ci = measured.ci;
+  cell.n = measured.n;
+  cell.procs = measured.procs;
+  cell.stop_reason = measured.stop_reason;
+  cell.samples = measured.samples;
+  if (measured.detail.empty()) return;
+  cell.detail["model"] = measured.detail;
+  if (measured.detail.contains("share")) cell.detail["share"] = measured.detail["share"];
+}
+
 void hold_to_check(json& after, const json& check_detail) {
   if (!after.is_object() || after.value("accepted", true)) return;
   const json oracle = check_detail.value("oracle", json::object());

@@ -38,6 +38,12 @@ Cell load_cell(const Cell& base, const std::vector<nlohmann::json>& results, con
 /// though only the check had that reference at hand. Every other finding stands.
 void hold_to_check(nlohmann::json& after, const nlohmann::json& check_detail);
 
+/// The least sample of a field over all processes.
+double least_sample(const std::vector<nlohmann::json>& results, const char* field);
+
+/// What a model measured becomes this cell's; the operator's share of it goes where `decide` looks for it.
+void take_model(Cell& cell, const Cell& measured);
+
 std::vector<Cell> warm_cells(const Cell& base, const std::vector<nlohmann::json>& results, double floor_ms);
 
 /// host_ms, launch_floor_ms, steady_ms and burst_ms; an empty result: the budget has no time for them.

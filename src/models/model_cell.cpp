@@ -91,6 +91,7 @@ bench::Cell measure_model_cell(const ModelCellRequest& request) {
   cell.how_to_run.clear();
   fill(*comparison, cell);
   cell.detail["model"] = request.model;
+  cell.detail["share"] = comparison->operator_share;
   cell.detail["calls_per_run"] = counting.calls();
   cell.detail["prompt_tokens"] = shape.prompt.size();
   return cell;

@@ -38,7 +38,15 @@ void add_workload_options(CLI::App& app, WorkloadOptions& options) {
   app.add_option("--dtype", options.dtype, "element types: in/acc/out, or short f32, f16, bf16, i8")
       ->capture_default_str();
   app.add_option("--lens", options.lengths, "lengths of the sequences of a padded batch: 'q,k;q,k;…'");
-  app.add_option("--device", options.device, "cpu, or cuda:N")->capture_default_str();
+  app.add_option("--device", options.device, "cpu, or cuda:N")
+      ->check(
+          [](const std::string& text) {
+            const bool is_cuda = text.starts_with("cuda:") && text.size() > 5 &&
+                                 text.find_first_not_of("0123456789", 5) == std::string::npos;
+            return text == "cpu" || is_cuda ? "" : "'" + text + "' is no device: cpu, or cuda:N";
+          },
+          "", "")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "CPU threads candidates may use (default: all of this process)")
       ->check(CLI::Range(0, 4096));
   app.add_option("--seed", options.seed, "of data, orders and fuzz shapes")->capture_default_str();
