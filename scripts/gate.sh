@@ -5,7 +5,7 @@
 # A regression must show in each of three attempts: exit 5, or 3 for a wrong result. The first time there is nothing to compare with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kept=${TILEWRIGHT_GATE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/tilewright-gate}
+kept=${TILEWRIGHT_GATE_DIR:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tilewright-gate}
 commit=$(git rev-parse --short=12 HEAD)
 build=${TILEWRIGHT_BUILD:-build/release}
 work=$(mktemp -d)
