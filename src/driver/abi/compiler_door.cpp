@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -142,10 +144,17 @@ cache::KernelCache* Compiler::cache_for(const CompilerRequest& request) {
   return cache.get();
 }
 
-Result<lang::Source> read_source(const CompilerRequest& request) {
+/// The text that a diagnostic of an unparsed source points into.
+std::string text_of(const CompilerRequest& request, const Diagnostic& diagnostic) {
+  if (request.has_source || !diagnostic.location.file) return request.source;
+  std::ifstream file(*diagnostic.location.file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::expected<lang::Source, CompilerFailure> read_source(const CompilerRequest& request) {
   auto source = request.has_source ? lang::parse_source(request.source, request.path) : lang::load_source(request.path);
-  if (source) return *source;
-  return fail(FailureCode::compile_failed, render(source.error(), request.source));
+  if (source) return std::move(*source);
+  return refuse(source.error(), render(source.error(), text_of(request, source.error())));
 }
 
 /// Dtype parameters that the caller left open take the dtypes of the arguments, when the kernel then fits better.
@@ -193,8 +202,8 @@ std::unexpected<CompilerFailure> refuse(const Failure& failure) {
 }
 
 std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerRequest& request) {
-  const Result<lang::Source> source = read_source(request);
-  if (!source) return refuse(source.error());
+  const auto source = read_source(request);
+  if (!source) return std::unexpected(source.error());
   driver::KernelRequest asked{.path = request.path, .kernel = request.kernel, .use_example = false};
   if (asked.kernel.empty() && source->kernel_names().size() == 1) asked.kernel = source->kernel_names()[0];
   for (const std::string& text : request.parameters) {

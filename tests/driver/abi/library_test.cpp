@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/compiler.h"
 #include "tilewright/tilewright.h"
 
 namespace {
@@ -38,6 +39,7 @@ class Library : public testing::Test {
     char name[] = "/tmp/tw_library_XXXXXX";
     folder_ = mkdtemp(name);
     cache_ = folder_ + "/cache";
+    setenv("TILEWRIGHT_CACHE_DIR", cache_.c_str(), 1);
     ASSERT_EQ(take(tw_device_open("cpu", nullptr, &device_)), "ok: ");
     ASSERT_EQ(take(tw_compiler_open(&compiler_)), "ok: ");
   }
@@ -135,6 +137,56 @@ TEST_F(Library, ErrorsCarryTheCaret) {
   EXPECT_TRUE(text.starts_with("E1")) << text;
   EXPECT_NE(text.find("test.tile:3:"), std::string::npos) << text;
   EXPECT_NE(text.find("^"), std::string::npos) << text;
+}
+
+TEST_F(Library, ErrorsOfTheSyntaxCarryTheCaretToo) {
+  tw_compiled* compiled = nullptr;
+  EXPECT_EQ(take(compile("kernel broken(A: f32[N]) -> (C: f32[N])\n{\n  let n = 2 ** 3\n}\n", nullptr, &compiled)),
+            "E1001: test.tile:3:14: error[E1001]: expected an expression, got `*`\n"
+            "    3 |   let n = 2 ** 3\n"
+            "      |              ^\n"
+            "  help: a power is pow(x, y), a square x * x\n");
+}
+
+// tilewright/compiler.h: one kernel, a plan for each kind of arguments it meets.
+TEST_F(Library, ACompiledKernelCompilesWhatItsArgumentsNeed) {
+  const auto device = tilewright::Device::open("cpu");
+  const auto compiler = tilewright::Compiler::open();
+  ASSERT_TRUE(device && compiler);
+  tilewright::CompiledKernel scale(*device, *compiler, {kScale, "scale_rows", "", {"block_M=4"}});
+  const auto run = [&](auto zero, int64_t m, int64_t n, const auto& three) {
+    using T = decltype(zero);
+    const std::vector<T> a(static_cast<size_t>(m * n), three);
+    std::vector<T> c(a.size());
+    const tilewright::Arguments arguments({{a.data(), {m, n}}, {c.data(), {m, n}}}, {0.5});
+    const tilewright::Status status = scale.run(arguments);
+    EXPECT_TRUE(status) << status.message();
+    const auto plan = scale.plan_for(arguments);
+    return std::pair(c.back(), plan ? *plan : nullptr);
+  };
+  const auto [x, first] = run(0.0f, 5, 7, 3.0f);
+  EXPECT_EQ(x, 1.5f);
+  const auto [y, same] = run(0.0f, 9, 7, 3.0f);
+  EXPECT_EQ(y, 1.5f);
+  EXPECT_EQ(same, first);
+  const auto [z, half] = run(tilewright::f16{}, 5, 7, tilewright::f16{0x4200});  // 3.0
+  EXPECT_EQ(z.bits, 0x3e00);                                                     // 1.5
+  EXPECT_NE(half, first);
+  EXPECT_EQ(std::string(half->kernel()), "scale_rows");
+}
+
+TEST_F(Library, ACompiledKernelSaysWhatIsWrong) {
+  const auto device = tilewright::Device::open("cpu");
+  const auto compiler = tilewright::Compiler::open();
+  ASSERT_TRUE(device && compiler);
+  std::vector<float> a(6), c(6);
+  tilewright::CompiledKernel scale(*device, *compiler, {kScale, "scale_rows"});
+  const tilewright::Status extents = scale.run({{a.data(), {2, 3}}, {c.data(), {3, 2}}});
+  EXPECT_EQ(extents.code_text(), "E1405") << extents.message();
+  tilewright::CompiledKernel wrong(*device, *compiler,
+                                   {"kernel k(A: f32[N]) -> (C: f32[N])\n{\n  gird (b: N) { }\n}\n", "k"});
+  const tilewright::Status text = wrong.run({{a.data(), {6}}, {c.data(), {6}}});
+  EXPECT_NE(text.message().find("k.tile:3:"), std::string_view::npos) << text.message();
 }
 
 TEST_F(Library, ATargetNobodyKnowsIsNamed) {
