@@ -61,8 +61,10 @@ Result<ReferenceSelection> choose_references(const BenchOptions& options, const 
 }
 
 /// Whether any candidate of this workload can be opened at all: if not, its references would be measured for nothing.
-bool any_opens(const BenchOptions& options, const StageRunner& runner, const Workload& workload) {
-  return std::ranges::any_of(options.candidates, [&](const std::string& spelling) {
+Result<bool> any_opens(const BenchOptions& options, const StageRunner& runner, const Workload& workload) {
+  bool any = false;
+  for (const std::string& spelling : options.candidates) {
+    if (!takes_part(options, spelling, workload)) continue;
     StageRequest r;
     r.kind = StageKind::Import;
     r.candidate = spelling;
@@ -72,8 +74,12 @@ bool any_opens(const BenchOptions& options, const StageRunner& runner, const Wor
     r.device = options.device;
     r.threads = options.threads;
     r.timeout_ms = options.timeout_ms;
-    return takes_part(options, spelling, workload) && runner.run(r).has_value();
-  });
+    const auto opened = runner.run(r);
+    // What is no candidate at all is a mistake of the command line, told before anything is measured.
+    if (!opened && opened.error().code == DiagnosticCode::E3200) return std::unexpected(opened.error());
+    any |= opened.has_value();
+  }
+  return any;
 }
 
 /// Fastest measured reference on the same subject: what the candidate has to beat.
@@ -168,7 +174,9 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
       options, *log, runner, progress, environment, report.roofline, {}, device_name(options, report.roofline)};
   for (const Workload& workload : options.workloads) {
     std::vector<Outcome> rivals, judged;
-    const bool has_rivals = !options.references.empty() && any_opens(options, runner, workload);
+    const auto opens = any_opens(options, runner, workload);
+    if (!opens) return std::unexpected(opens.error());
+    const bool has_rivals = !options.references.empty() && *opens;
     if (has_rivals) progress.begin("references on " + workload_key(workload), kSelectionMs);
     auto selection = has_rivals ? choose_references(options, runner, workload, report) : ReferenceSelection{};
     if (!selection) return std::unexpected(selection.error());

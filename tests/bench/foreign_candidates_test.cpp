@@ -44,6 +44,13 @@ TEST_F(ForeignCandidates, TheOpenBlasExampleBuildsAndGetsItsRow) {
   EXPECT_NE(refused.out.find("only products (gemm)"), std::string::npos) << refused.out;
 }
 
+TEST_F(ForeignCandidates, AFileThatIsNoLibraryIsToldBeforeAnythingIsMeasured) {
+  const test::Answer refused = bench_foreign("lib:" TW_SOURCE_DIR "/README.md", "gemm:16x16x16");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("E3200"), std::string::npos) << refused.err;
+  EXPECT_TRUE(cells().empty());
+}
+
 TEST_F(ForeignCandidates, ALibraryUnderAnotherOfItsNamesIsNoCheat) {
   const std::filesystem::path folder = out_ / "library";
   std::filesystem::create_directories(folder);
