@@ -6,6 +6,7 @@ import math
 
 from worker_protocol import NotInstalled, Unsupported, Worker, package_path, serve
 
+GRAPH_LAUNCHES = 20
 DTYPES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
 
 
@@ -55,7 +56,7 @@ class TorchWorker(Worker):
         return {}
 
     def bind(self, tensors):
-        self.host_outputs, self.host_inputs, self.inputs, self.outputs, self.sweep = [], [], [], [], None
+        self.host_outputs, self.host_inputs, self.inputs, self.outputs, self.sweep, self.graph = [], [], [], [], None, None
         for t in tensors:
             count = math.prod(t.shape)
             host = torch.frombuffer(t.memory, dtype=getattr(torch, DTYPES[t.dtype])).reshape(t.shape) if count else torch.empty(t.shape, dtype=getattr(torch, DTYPES[t.dtype]))
@@ -90,16 +91,25 @@ class TorchWorker(Worker):
         moves = not request.get("only_timed")
         for device, host in zip(self.inputs, self.host_inputs) if moves else ():
             device.copy_(host)
-        times = self.timed_on_device(count, request.get("each", True), request.get("flush", False))
+        times = self.timed_on_device(count, request.get("each", True), request.get("flush", False), request.get("graph", False))
         if moves:
             self.keep()
         for host, out in zip(self.host_outputs, self.outputs) if moves else ():
             host.copy_(out)
         return times
 
-    def timed_on_device(self, count, each, flush):
+    def timed_on_device(self, count, each, flush, graph):
         """By events. A flush writes over twice the L2 cache; without one an untimed launch comes first, so that the device never waits for the host."""
         events = [torch.cuda.Event(enable_timing=True) for _ in range(2 * count if each else 2)]
+        if not each and graph and self.capture():
+            replays = max(count // GRAPH_LAUNCHES, 1)
+            self.graph.replay()
+            events[0].record()
+            for _ in range(replays):
+                self.graph.replay()
+            events[1].record()
+            torch.cuda.synchronize()
+            return [events[0].elapsed_time(events[1]) / (replays * GRAPH_LAUNCHES)]
         if not each:
             events[0].record()
             for _ in range(count):
@@ -119,6 +129,21 @@ class TorchWorker(Worker):
             events[2 * i + 1].record()
         torch.cuda.synchronize()
         return [events[2 * i].elapsed_time(events[2 * i + 1]) for i in range(count)]
+
+    def capture(self):
+        """A graph of several calls, made once for the tensors bound; False when the operator cannot be captured."""
+        if self.graph is None:
+            try:
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    for _ in range(GRAPH_LAUNCHES):
+                        self.enqueue()
+                self.graph = graph
+            except Exception as error:  # noqa: BLE001 - whatever it is, the calls are timed without a graph
+                print("no graph: %s" % str(error)[:200])
+                self.graph = False
+        return bool(self.graph)
 
     def peak(self):
         return {"device_bytes": torch.cuda.max_memory_allocated()} if self.device != "cpu" else {}

@@ -37,6 +37,9 @@ class DeviceSession {
   /// ms on the device between just before and just after what `enqueue` puts on the stream. Something must be on the
   /// stream already (a flush, another launch): on an idle one the host's way to the device would be timed too.
   Result<double> timed(const std::function<Status()>& enqueue);
+  /// ms of one of `count` enqueues among many: a few are captured as a graph and it is replayed, so that the host is
+  /// out of the way. Fails when the work cannot be captured.
+  Result<double> timed_in_graphs(const std::function<Status()>& enqueue, int count);
   /// ms the host is busy with `enqueue`; the device is idle before, and waited for after.
   Result<double> host_timed(const std::function<Status()>& enqueue);
   /// `count` launches of a kernel that does nothing, with half a kilobyte of parameters, by the driver alone.

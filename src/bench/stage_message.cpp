@@ -73,7 +73,8 @@ StageRequest parse_fields(const json& j) {
   j.at("timeout_ms").get_to(r.timeout_ms);
   r.contenders = parse_contenders(j.at("contenders"));
   for (const json& race : j.at("races"))
-    r.races.push_back({race.at("id"), parse_contenders(race.at("contenders")), race.at("is_flushed")});
+    r.races.push_back(
+        {race.at("id"), parse_contenders(race.at("contenders")), race.at("is_flushed"), race.at("in_graphs")});
   j.at("ceiling").get_to(r.ceiling);
   j.at("is_flushed").get_to(r.is_flushed);
   j.at("without_driver_cache").get_to(r.without_driver_cache);
@@ -90,8 +91,10 @@ json to_json(const StageRequest& r) {
   for (const SequenceLengths& l : r.lengths) lengths.push_back({l.q, l.k});
   json races = json::array();
   for (const Race& race : r.races) {
-    races.push_back(
-        {{"id", race.id}, {"contenders", contenders_json(race.contenders)}, {"is_flushed", race.is_flushed}});
+    races.push_back({{"id", race.id},
+                     {"contenders", contenders_json(race.contenders)},
+                     {"is_flushed", race.is_flushed},
+                     {"in_graphs", race.in_graphs}});
   }
   return {{"kind", name(r.kind)},
           {"candidate", r.candidate},

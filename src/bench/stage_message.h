@@ -47,6 +47,7 @@ struct Race {
   std::string id;
   std::vector<Contender> contenders;  ///< the first is judged, the others are its rivals
   bool is_flushed = false;            ///< one by one after a flush; else steady and burst
+  bool in_graphs = false;             ///< steady launches are replays of a graph
 };
 
 struct StageRequest {

@@ -165,7 +165,7 @@ class Row {
   Status round_sustained(const std::vector<Entrant*>& who, const std::vector<int>& order) {
     for (int i : order) {
       Entrant& e = *who[static_cast<size_t>(i)];
-      if (auto kept = keep(e.steady, steady_ms(*e.timer, e.one_ms)); !kept) return kept;
+      if (auto kept = keep(e.steady, steady_ms(*e.timer, e.one_ms, race_.in_graphs)); !kept) return kept;
     }
     for (int i : order) {
       Entrant& e = *who[static_cast<size_t>(i)];

@@ -20,9 +20,10 @@ int launches_in(double ms, double one_ms) {
 
 }  // namespace
 
-Result<double> steady_ms(LaunchTimer& timer, double one_ms) {
+Result<double> steady_ms(LaunchTimer& timer, double one_ms, bool in_graphs) {
   if (auto untimed = timer.span(launches_in(kUntimedMs, one_ms)); !untimed) return untimed;
-  return timer.span(launches_in(kTimedMs, one_ms));
+  const int count = launches_in(kTimedMs, one_ms);
+  return in_graphs ? timer.span_in_graphs(count) : timer.span(count);
 }
 
 Result<double> burst_ms(LaunchTimer& timer, bool is_on_device) {

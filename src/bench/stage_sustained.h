@@ -13,7 +13,7 @@ namespace tilewright::bench {
 Result<nlohmann::json> run_sustained(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel);
 
 /// One round's steady time of a launch; `one_ms` is about what it takes.
-Result<double> steady_ms(LaunchTimer& timer, double one_ms);
+Result<double> steady_ms(LaunchTimer& timer, double one_ms, bool in_graphs = false);
 Result<double> burst_ms(LaunchTimer& timer, bool is_on_device);
 
 }  // namespace tilewright::bench

@@ -30,6 +30,8 @@ class LaunchTimer {
   Result<double> batch(int count);
   /// The same by the device's own clock where there is a device: `count` launches that follow one another.
   Result<double> span(int count);
+  /// The same as replays of a graph where launches can be captured.
+  Result<double> span_in_graphs(int count);
 
   std::string_view flush_method() const {
     return ready_.is_on_device ? "writes over twice the L2 cache" : flush_.method();

@@ -93,6 +93,7 @@ struct RemoteLaunches {
   bool flush = false;  ///< on a device: its L2 cache holds nothing of the tensors before each launch
   /// The inputs are those of the last launch and nobody will read the outputs: a worker on a device need not move them.
   bool only_timed = false;
+  bool in_graphs = false;  ///< of launches that follow one another on a device: captured and replayed where possible
 };
 
 class Candidate {

@@ -93,6 +93,7 @@ class WorkerCandidate final : public Candidate {
     if (!launches.each) request["each"] = false;
     if (launches.flush) request["flush"] = true;
     if (launches.only_timed) request["only_timed"] = true;
+    if (launches.in_graphs) request["graph"] = true;
     auto reply = ask(request);
     if (!reply) return std::unexpected(reply.error());
     RemoteTimes times;

@@ -10,6 +10,7 @@
 #include "driver/call.h"
 #include "driver/cuda_call.h"
 #include "driver/cuda_compile.h"
+#include "driver/toolchain.h"
 #include "runtime/cuda/runtime_device.h"
 
 namespace tilewright::adapters {
@@ -46,6 +47,7 @@ Result<KernelTarget> KernelTarget::of(const candidate::OpenOptions& options) {
 
 Status KernelTarget::open() {
   cache_ = std::make_unique<cache::KernelCache>(cache::CacheOptions{.folder = options_.cache_dir});
+  static_cast<void>(driver::toolchain_identity());  // read off the program's file once, for every key
   std::error_code error;
   const bool will_compile = !options_.cache_dir.empty() && std::filesystem::is_empty(options_.cache_dir, error);
   if (!is_cuda_) {

@@ -162,7 +162,7 @@ class HopperRun {
     StageRequest r = request(StageKind::Race);
     for (size_t i : open) {
       const HopperRow& row = report_.rows[i];
-      Race& race = r.races.emplace_back(Race{row.name, {ours(row)}, row.is_flushed});
+      Race& race = r.races.emplace_back(Race{row.name, {ours(row)}, row.is_flushed, row.in_graphs});
       for (const std::string& rival : row.rivals) race.contenders.push_back({rival, row.workload, row.dtypes});
     }
     size_t next = 0;
@@ -283,7 +283,7 @@ class HopperRun {
 
 std::vector<HopperRow> hopper_rows() {
   std::map<std::string, std::vector<std::string>> rivals;
-  enum class Regime : uint8_t { Steady, Flushed };
+  enum class Regime : uint8_t { Steady, Graphs, Flushed };
   using enum Regime;
   std::vector<HopperRow> out;
   const auto add = [&](HopperRow row, const char* kind) {
@@ -299,6 +299,7 @@ std::vector<HopperRow> hopper_rows() {
        .dtypes = types,                                                                \
        .rivals = rivals[#rival_group],                                                 \
        .is_flushed = (regime) == Flushed,                                              \
+       .in_graphs = (regime) == Graphs,                                                \
        .speed_goal = speed,                                                            \
        .rate_goal = rate},                                                             \
       #group_name);

@@ -39,7 +39,7 @@ struct HopperRow {
   std::string name = {};  ///< "gemm gemm:8192x8192x8192:nt bf16": what --filter searches and a record is found by
   std::string group = {}, kernel = {}, workload = {}, dtypes = {};
   std::vector<std::string> rivals = {};
-  bool is_flushed = false;
+  bool is_flushed = false, in_graphs = false;
   double speed_goal = 0, rate_goal = 0;
   double most = 0;  ///< ms or ns
   int shapes = 0, compiles = 0;
