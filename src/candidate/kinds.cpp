@@ -28,7 +28,8 @@ Result<CandidatePtr> Kinds::make(const std::string& spelling) const {
     for (const auto& [name, entry] : kinds_)
       known += fmt::format("{}{}:… ({})", known.empty() ? "" : ", ", name, entry.what);
     return fail(DiagnosticCode::E3200, fmt::format("no kind of candidate is spelled '{}'", spelling),
-                "known kinds: " + known);
+                spelling == "-" ? "what is judged has a name to be found by again: save the kernel as a file"
+                                : "known kinds: " + known);
   }
   return kind->second.maker(target);
 }
