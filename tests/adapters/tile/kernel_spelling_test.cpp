@@ -25,6 +25,14 @@ TEST(KernelSpelling, RefusesAParameterWithoutAValue) {
   EXPECT_EQ(spelling.error().message, "'block_M' is not PARAM=VALUE");
 }
 
+TEST(KernelOffers, AScaledProductIsAProductOfTheTransposedOperandAtScalesOfOne) {
+  const auto offers = kernel_offers(*parse_kernel_spelling("kernels/matmul_fp8.tile"));
+  ASSERT_TRUE(offers.has_value()) << offers.error().message;
+  ASSERT_TRUE(offers->front().workload.has_value()) << offers->front().why_not;
+  EXPECT_EQ(bench::workload_key(*offers->front().workload), "gemm:1024x1024x1024:nt");
+  EXPECT_EQ(bench::to_string(offers->front().workload->dtypes), "e4m3/f32/bf16");
+}
+
 TEST(KernelOffers, AKernelOffersItsReferenceAtTheSizesOfItsExample) {
   const auto offers = kernel_offers(*parse_kernel_spelling("kernels/softmax.tile"));
   ASSERT_TRUE(offers.has_value()) << offers.error().message;
