@@ -87,9 +87,10 @@ void Generator::statements(int count) {
 
 /// What a block with products on matrix instructions typically does.
 void Generator::matrix_statement() {
-  switch (c_.pick(8)) {
+  switch (c_.pick(9)) {
     case 0:
     case 1: return gemm();
+    case 8: return chain();
     case 2: return reduce();
     case 3: return convert_tile();
     case 4: load_tile(c_.one_of(std::array{Shape::Full, Shape::Row, Shape::Column})); return;
@@ -339,6 +340,52 @@ void Generator::gemm() {
   } else {
     b_.for_loop(b_.constant_index(0), ceildiv(K, block_k_), b_.constant_index(1), step);
   }
+}
+
+/// Two products in one loop, the first one's result the left operand of the second: the shape of attention.
+void Generator::chain() {
+  constexpr int64_t kDepth = 32;
+  const DType dtype = c_.one_of(std::array{DType::BF16, DType::F16});
+  const Index M = b_.symbol(m_), N = b_.symbol(n_), K = b_.symbol(k_), D = b_.constant_index(kDepth);
+  const int number = static_cast<int>(out_.kernel.tensors.size());
+  const auto argument = [&](const char* name, std::vector<Index> shape) {
+    const int at = add_tensor(fmt::format("{}{}", name, number), dtype, std::move(shape), ir::Direction::In);
+    return std::pair(out_.kernel.tensors[static_cast<size_t>(at)].buffer, out_.tensors[static_cast<size_t>(at)].range);
+  };
+  const auto [q, q_range] = argument("Q", {M, D});
+  const auto [k, k_range] = argument("K", {K, D});
+  const auto [v, v_range] = argument("V", {K, N});
+  const auto tile = [&](MemorySpace space, DType type, int64_t x, int64_t y, const char* name) {
+    return b_.alloc(space, type, {x, y}, fmt::format("{}{}", name, number));
+  };
+  Value* q_s = tile(MemorySpace::Shared, dtype, block_m_, kDepth, "q");
+  Value* k_s = tile(MemorySpace::Shared, dtype, block_k_, kDepth, "k");
+  Value* v_s = tile(MemorySpace::Shared, dtype, block_k_, block_n_, "v");
+  Value* s = tile(MemorySpace::Fragment, DType::F32, block_m_, block_k_, "s");
+  Value* p = tile(MemorySpace::Fragment, dtype, block_m_, block_k_, "p");
+  Tile& o = new_tile(DType::F32, Shape::Full);
+  Value* out = o.buffer;
+  constexpr double kLimit = 4;
+  const auto terms = static_cast<double>(out_.dimensions[2] + block_k_);
+  o.range = {kLimit * v_range.limit * terms, q_range.fraction + k_range.fraction + v_range.fraction};
+  const auto rows = [&](Value* tensor, Index start, int64_t n, Index column, int64_t columns) {
+    return ir::View{tensor, {{start, b_.constant_index(n), true}, {column, b_.constant_index(columns), true}}};
+  };
+  const Index zero = b_.constant_index(0);
+  b_.copy(rows(q, b_.symbol(by_) * block_m_, block_m_, zero, kDepth), b_.whole(q_s));
+  b_.fill(b_.whole(out), b_.real(DType::F32, 0));
+  b_.pipelined(ceildiv(K, block_k_), 2 + c_.pick(2), [&](const std::vector<Value*>& at) {
+    const Index step = b_.symbol(at[0]) * block_k_;
+    b_.copy(rows(k, step, block_k_, zero, kDepth), b_.whole(k_s));
+    b_.copy(rows(v, step, block_k_, b_.symbol(bx_) * block_n_, block_n_), b_.whole(v_s));
+    b_.gemm({.a = b_.whole(q_s), .b = b_.whole(k_s), .c = b_.whole(s), .transpose_b = true, .accumulate = false});
+    b_.parallel({b_.constant_index(block_m_), b_.constant_index(block_k_)}, [&](const std::vector<Value*>& i) {
+      const std::vector<Index> here = {b_.symbol(i[0]), b_.symbol(i[1])};
+      Value* low = b_.binary(ir::BinaryOp::Max, b_.load(s, here), b_.real(DType::F32, -kLimit));
+      b_.store(p, here, b_.binary(ir::BinaryOp::Min, low, b_.real(DType::F32, kLimit)));
+    });
+    b_.gemm({.a = b_.whole(p), .b = b_.whole(v_s), .c = b_.whole(out)});
+  });
 }
 
 void Generator::branch() {

@@ -66,6 +66,7 @@ class Generator {
   void matrix_statement();
   void gemm();
   bool gemm_of_tiles();
+  void chain();
   void branch();
   void loop();
   void atomic();

@@ -29,7 +29,10 @@ std::unique_ptr<Subject> make_planned_subject();
 Result<std::unique_ptr<Subject>> make_native_subject();
 
 /// The GPU planner's thread programs on the interpreter, at every moment asynchronous operations may take effect.
-std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu);
+struct ThreadSubjectOptions {
+  bool assembles = false;  ///< nvJitLink must take every program as well; E3050 where it is not installed
+};
+std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu, const ThreadSubjectOptions& options = {});
 
 /// The whole CUDA path on a device of this machine, opened by the first run.
 std::unique_ptr<Subject> make_device_subject(int ordinal);

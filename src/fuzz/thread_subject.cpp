@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/cuda/assemble.h"
+#include "codegen/cuda/emit_ptx.h"
 #include "fuzz/recipe_call.h"
 #include "fuzz/subject.h"
 #include "interp/thread_machine.h"
@@ -35,7 +37,7 @@ class Snapshot {
 
 class ThreadSubject : public Subject {
  public:
-  explicit ThreadSubject(target::Gpu gpu) : gpu_(std::move(gpu)) {
+  ThreadSubject(target::Gpu gpu, const ThreadSubjectOptions& options) : gpu_(std::move(gpu)), options_(options) {
     gpu_.multiprocessors = 3;  // persistent blocks take several tiles each
   }
   std::string form() const override { return form_; }
@@ -53,6 +55,8 @@ class ThreadSubject : public Subject {
       if (!bound)
         return std::unexpected(to_diagnostic(runtime::code_text(bound.error().code), bound.error().message));
       form_ = form_of(*plan);
+      if (options_.assembles)
+        if (Status s = assemble(*plan); !s) return s;
       return run_all_moments(*plan, binding, key);
     }
     return {};
@@ -60,6 +64,20 @@ class ThreadSubject : public Subject {
 
  private:
   using Op = ir::thread::Op;
+
+  /// What the interpreter runs and the assembler refuses is a failure, too.
+  Status assemble(const plan::gpu::GpuPlan& plan) {
+    if (!assembler_) {
+      auto opened = codegen::Assembler::open();
+      if (!opened) return std::unexpected(opened.error());
+      assembler_ = std::move(*opened);
+    }
+    const auto ptx = codegen::emit_ptx(plan.programs, {.architecture = gpu_.architecture});
+    if (!ptx) return std::unexpected(ptx.error());
+    const auto cubin = assembler_->assemble(*ptx, gpu_.name);
+    if (cubin) return {};
+    return fail(DiagnosticCode::E9001, "the assembler refuses the program: " + cubin.error().message);
+  }
 
   // Every moment must be free of hazards; the results of one of them, another for every kernel, are what is judged.
   Status run_all_moments(const plan::gpu::GpuPlan& plan, runtime::Binding& binding, uint64_t key) {
@@ -138,11 +156,15 @@ class ThreadSubject : public Subject {
   }
 
   target::Gpu gpu_;
+  ThreadSubjectOptions options_;
+  std::optional<codegen::Assembler> assembler_;
   std::string form_;
 };
 
 }  // namespace
 
-std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu) { return std::make_unique<ThreadSubject>(gpu); }
+std::unique_ptr<Subject> make_thread_subject(const target::Gpu& gpu, const ThreadSubjectOptions& options) {
+  return std::make_unique<ThreadSubject>(gpu, options);
+}
 
 }  // namespace tilewright::fuzz

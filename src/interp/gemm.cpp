@@ -53,6 +53,46 @@ std::vector<double> bounds(const Column& x) {
   return x.bound.empty() ? std::vector<double>(static_cast<size_t>(x.lanes), 0) : x.bound;
 }
 
+/// The error of products of eight-bit floats, which matrix units sum in fewer bits than f32 has: Hopper aligns 32
+/// products and the accumulator to the largest of them and cuts each off 13 bits below its leading one (measured:
+/// results/h200/README.md, "Eight-bit products"). So a step loses at most 33 units of 2^-13 of its largest addend.
+class EightBitError {
+ public:
+  static bool applies(DType a, DType b) { return bits(a) == 8 && bits(b) == 8 && is_float(a) && is_float(b); }
+  EightBitError(int64_t columns, const double* sums)
+      : sums_(sums), largest_(static_cast<size_t>(columns)), error_(static_cast<size_t>(columns)) {
+    begin_step();
+  }
+  /// After |x·y| was added to the sum of column j.
+  void add(int64_t j, double product) {
+    double& m = largest_[static_cast<size_t>(j)];
+    m = std::max({m, product, std::fabs(sums_[j])});
+  }
+  void end_product() {
+    if (++products_ % kProducts == 0) end_step();
+  }
+  double error(int64_t j) const {
+    const double open = products_ % kProducts == 0 ? 0 : kLoss * largest_[static_cast<size_t>(j)];
+    return error_[static_cast<size_t>(j)] + open;
+  }
+
+ private:
+  static constexpr int kProducts = 32;
+  static constexpr double kLoss = (kProducts + 1) * 0x1p-13;
+
+  void begin_step() {
+    for (size_t j = 0; j < largest_.size(); ++j) largest_[j] = std::fabs(sums_[j]) + error_[j];
+  }
+  void end_step() {
+    for (size_t j = 0; j < largest_.size(); ++j) error_[j] += kLoss * largest_[j];
+    begin_step();
+  }
+
+  const double* sums_;
+  std::vector<double> largest_, error_;
+  int64_t products_ = 0;
+};
+
 /// Values, Σ|a||b| and the spread of the operands' bounds, then γ_{k+1}.
 void gemm_bounded(const Column& a, const Column& b, const GemmShape& s, Column& acc) {
   const auto va = matrix<double>(a.real, s.m, s.k, s.transpose_a), vb = matrix<double>(b.real, s.k, s.n, s.transpose_b);
@@ -61,6 +101,7 @@ void gemm_bounded(const Column& a, const Column& b, const GemmShape& s, Column& 
   const Precision p = Precision::of(acc.dtype);
   const double terms = static_cast<double>(s.k + 1) * p.u;
   const double gamma = terms < 1 ? terms / (1 - terms) : kUnknown;
+  const bool is_eight_bit = EightBitError::applies(a.dtype, b.dtype);
   std::vector<double> magnitude(static_cast<size_t>(s.n)), spread(static_cast<size_t>(s.n));
   for (int64_t i = 0; i < s.m; ++i) {
     double* row = acc.real.data() + i * s.n;
@@ -68,6 +109,7 @@ void gemm_bounded(const Column& a, const Column& b, const GemmShape& s, Column& 
       magnitude[static_cast<size_t>(j)] = std::fabs(row[j]);
       spread[static_cast<size_t>(j)] = acc.bound[static_cast<size_t>(i * s.n + j)];
     }
+    EightBitError lost(is_eight_bit ? s.n : 0, row);
     for (int64_t k = 0; k < s.k; ++k) {
       const double x = va[static_cast<size_t>(i * s.k + k)], e = ea[static_cast<size_t>(i * s.k + k)],
                    ax = std::fabs(x);
@@ -78,10 +120,13 @@ void gemm_bounded(const Column& a, const Column& b, const GemmShape& s, Column& 
         row[j] += x * y[j];
         magnitude[static_cast<size_t>(j)] += ax * ay;
         spread[static_cast<size_t>(j)] += (e > 0 || f[j] > 0) ? ax * f[j] + e * ay + e * f[j] : 0;
+        if (is_eight_bit) lost.add(j, ax * ay);
       }
+      if (is_eight_bit) lost.end_product();
     }
     for (int64_t j = 0; j < s.n; ++j) {
-      const double m = magnitude[static_cast<size_t>(j)], d = spread[static_cast<size_t>(j)];
+      const double m = magnitude[static_cast<size_t>(j)];
+      const double d = spread[static_cast<size_t>(j)] + (is_eight_bit && m > 0 ? lost.error(j) : 0);
       double& bound = acc.bound[static_cast<size_t>(i * s.n + j)];
       if (!std::isfinite(row[j])) {
         bound = d > 0 || std::isnan(d) ? kUnknown : 0;

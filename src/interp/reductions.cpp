@@ -149,7 +149,7 @@ int64_t integer_identity(ir::ReduceKind kind, DType type) {
 }
 
 int64_t join_integer(ir::ReduceKind kind, DType type, int64_t acc, int64_t x) {
-  const int64_t magnitude = x < 0 && type != DType::U64 ? ir::wrapping_mul(x, -1) : x;
+  const int64_t magnitude = x < 0 && type != DType::U64 ? wrap(type, ir::wrapping_mul(x, -1)) : x;
   switch (kind) {
     case ir::ReduceKind::Sum: return ir::wrapping_add(acc, x);
     case ir::ReduceKind::AbsSum: return ir::wrapping_add(acc, magnitude);
@@ -168,7 +168,7 @@ int64_t join_integer(ir::ReduceKind kind, DType type, int64_t acc, int64_t x) {
 
 int64_t reduce_integers(ir::ReduceKind kind, const Line& line, const int64_t* old, DType type, bool& tainted) {
   int64_t acc = integer_identity(kind, type);
-  if (old) acc = *old;
+  if (old) acc = kind == ir::ReduceKind::AbsMax && *old < 0 && type != DType::U64 ? 0 : *old;
   for (int64_t k = 0; k < line.count; ++k) {
     acc = join_integer(kind, type, acc, line.integer(k));
     tainted |= line.x.taint_at(line.lane(k));

@@ -58,7 +58,6 @@ TEST_P(CudaKernels, AssembleWithoutSpilling) {
   EXPECT_GE(kernels, 30);
 }
 
-// Not part of every run while the f32 attention kernels do not fit sm_80 (docs/acceptance.md).
 INSTANTIATE_TEST_SUITE_P(DISABLED_Architectures, CudaKernels, testing::Values("sm_80", "sm_90a"));
 
 }  // namespace

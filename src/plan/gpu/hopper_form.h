@@ -88,7 +88,9 @@ class HopperForm {
   void declare_maps();
 
   /// Coordinates of `view` for the copy engine, innermost first, moved by (rows, columns) inside the tile.
-  std::vector<Operand> coordinates(const ir::View& view, Operand rows, int64_t columns);
+  bool is_unreached_when_empty(const ir::Op& copy, const ir::Value* tensor) const;
+  Operand beyond_if_empty(const ir::Op& copy, const ir::Value* tensor);
+  std::vector<Operand> coordinates(const ir::Op& copy, const ir::View& view, Operand rows, int64_t columns);
 
   // ---- the program
 

@@ -38,12 +38,13 @@ void HopperForm::product_loop(const ir::Op& op) {
     for (const ir::Op* inner : op.regions[0]->ops)
       if (inner->kind == OpKind::Gemm) product(*inner, *op.regions[0]);
     b_.emit(Op::WgmmaWait, {}, {}, {1});
-    release(r, previous, b_.compare(Compare::Ne, Scalar::S32, any, 0));
+    const bool is_early = l_.options_.plant.is("gpu_ring", 3);  // plant 3: the stage still being read is given back
+    release(r, is_early ? r.stage : previous, b_.compare(Compare::Ne, Scalar::S32, any, 0));
     b_.assign(previous, r.stage);
     b_.assign(any, 1);
     advance(r);
   });
-  finish_products();
+  if (!l_.options_.plant.is("gpu_products", 1)) finish_products();  // plant 1: accumulators are read too early
   release(r, previous, b_.compare(Compare::Ne, Scalar::S32, any, 0));
 }
 
@@ -137,7 +138,8 @@ void HopperForm::store_tile(const ir::Op& op) {
   const Operand barrier = b_.add(Scalar::U32, group_, 2);
   const int group_bytes = rows * n * 2;
   const Operand mine = b_.mad(Scalar::U32, group_, group_bytes, shared(staging_));
-  b_.if_then(leads, [&] { b_.emit(Op::BulkWait, {}, {}, {0, 1}); });
+  if (!l_.options_.plant.is("gpu_products", 3))  // plant 3: the last store may still read what is overwritten here
+    b_.if_then(leads, [&] { b_.emit(Op::BulkWait, {}, {}, {0, 1}); });
   b_.emit(Op::Barrier, {}, {barrier, 128});
   // Lane l writes row l%16 of its warp's 16, chunk 2q + l/16 of the 128-byte line, XORed with the row.
   const Operand row = b_.bit_and(Scalar::U32, lane_, 15);
@@ -159,7 +161,7 @@ void HopperForm::store_tile(const ir::Op& op) {
         in.push_back(b_.pack_pair(pair, f.registers[first + 2 * i], f.registers[first + 2 * i + 1]));
       b_.emit(Op::StMatrix, {}, in, {4, 0});
     }
-  b_.emit(Op::FenceAsync);
+  if (!l_.options_.plant.is("gpu_products", 2)) b_.emit(Op::FenceAsync);  // plant 2: the copy engine reads old bytes
   b_.emit(Op::Barrier, {}, {barrier, 128});
   b_.if_then(leads, [&] {
     for (int site = 0; site < rows; site += 64)
@@ -167,7 +169,8 @@ void HopperForm::store_tile(const ir::Op& op) {
         std::vector<Operand> in = {
             b_.in_register(b_.add(Scalar::U32, mine, (site / 64 * (n / 64) + column / 64) * 8192)),
             b_.param_address(store_maps_.at(&op))};
-        for (const Operand& x : coordinates(a.dst, b_.mad(Scalar::U32, group_, rows, site), column)) in.push_back(x);
+        for (const Operand& x : coordinates(op, a.dst, b_.mad(Scalar::U32, group_, rows, site), column))
+          in.push_back(x);
         b_.emit(Op::TmaStore, {}, in);
       }
     b_.emit(Op::BulkCommit);

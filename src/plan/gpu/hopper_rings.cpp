@@ -154,6 +154,12 @@ int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swi
   m.l2_promotion = 3;
   const auto& strides = l_.arguments_.strides(position);
   const auto one = runtime::constant(1);
+  // Of an empty tensor nothing is read; its strides may be anything, and the copy engine takes only its own.
+  runtime::Expression least = one;
+  for (const ir::Index& n : tensor->type.shape)
+    if (!n.constant())
+      least = runtime::combine(runtime::ExpressionOp::Min,
+                               {least, l_.arguments_.expression(l_.arguments_.map(n))});
   bool inner = true, took_rows = false;
   for (size_t d = view.slices.size(); d-- > 0;) {
     const auto extent = l_.arguments_.expression(l_.arguments_.map(tensor->type.shape[d]));
@@ -164,7 +170,9 @@ int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swi
                                                                        runtime::constant(bytes(tensor->type.dtype))});
       m.stride_bytes.push_back(
           runtime::combine(runtime::ExpressionOp::Select,
-                           {runtime::combine(runtime::ExpressionOp::Gt, {extent, one}), pitch, runtime::constant(16)}));
+                           {runtime::combine(runtime::ExpressionOp::Gt,
+                                             {runtime::combine(runtime::ExpressionOp::Mul, {extent, least}), one}),
+                            pitch, runtime::constant(16)}));
     }
     uint32_t box = 1;
     if (view.slices[d].keep) {
@@ -189,12 +197,46 @@ void HopperForm::declare_maps() {
       store_maps_[op] = map_for(op->as<ir::CopyAttributes>().dst, 64, 64, Swizzle::B128);
 }
 
-std::vector<Operand> HopperForm::coordinates(const ir::View& view, Operand rows, int64_t columns) {
+/// The copy is never reached when an extent of `tensor` is 0: a loop around it, or the grid, is empty then.
+bool HopperForm::is_unreached_when_empty(const ir::Op& copy, const ir::Value* tensor) const {
+  const ir::Index zero = l_.tile_.indices().constant(0);
+  const auto is_empty_without = [&](ir::Index count, const ir::Value* dimension) {
+    const auto none = [&](const ir::Value* v) { return v == dimension ? zero : ir::Index(); };
+    const auto left = ir::substitute(count, none, l_.tile_.indices()).constant();
+    return left && *left <= 0;
+  };
+  return std::ranges::all_of(tensor->type.shape, [&](const ir::Index& extent) {
+    if (extent.constant()) return true;
+    if (!extent.symbol()) return false;
+    for (const ir::Index& n : l_.grid_.as<ir::GridAttributes>().extents)
+      if (is_empty_without(n, extent.symbol())) return true;
+    for (const ir::Op* op = &copy; l_.homes_.contains(op); op = l_.homes_.at(op)->parent)
+      if (op->kind == OpKind::Pipelined && is_empty_without(op->as<ir::PipelinedAttributes>().count, extent.symbol()))
+        return true;
+    return false;
+  });
+}
+
+/// What moves the boxes of an empty tensor, whose map has one element that does not exist, beyond it.
+Operand HopperForm::beyond_if_empty(const ir::Op& copy, const ir::Value* tensor) {
+  if (is_unreached_when_empty(copy, tensor)) return 0;
+  const uint64_t key = mix(1007, reinterpret_cast<uint64_t>(tensor));
+  if (const Operand* known = l_.index_.find(key)) return *known;
+  Operand exists = 1;
+  for (const ir::Index& n : tensor->type.shape)
+    if (!n.constant()) exists = b_.logical_and(exists, b_.compare(Compare::Gt, Scalar::S32, l_.index_.value(n), 0));
+  const Operand out = b_.select(Scalar::S32, exists, 0, 1 << 30);
+  l_.index_.remember(key, out);
+  return out;
+}
+
+std::vector<Operand> HopperForm::coordinates(const ir::Op& copy, const ir::View& view, Operand rows, int64_t columns) {
   std::vector<Operand> out;
   bool inner = true;
   for (size_t d = view.slices.size(); d-- > 0;) {
     Affine a = l_.index_.affine(view.slices[d].start);
     Operand x = b_.add(Scalar::S32, a.base, a.offset + (inner ? columns : 0));
+    if (inner) x = b_.add(Scalar::S32, x, beyond_if_empty(copy, view.buffer));
     if (!inner && view.slices[d].keep) x = b_.add(Scalar::S32, x, rows);
     out.push_back(b_.in_register(x));
     inner = false;
@@ -218,7 +260,8 @@ void HopperForm::advance(Ring& r) {
   }
   b_.binary_into(r.stage, Op::Add, Scalar::U32, r.stage, 1);
   const Operand wrapped = b_.compare(Compare::Eq, Scalar::U32, r.stage, r.stages);
-  b_.assign(r.phase, b_.bit_xor(Scalar::B32, r.phase, b_.select(Scalar::B32, wrapped, 1, 0)));
+  if (!l_.options_.plant.is("gpu_ring", 1))  // plant 1: the phase never turns
+    b_.assign(r.phase, b_.bit_xor(Scalar::B32, r.phase, b_.select(Scalar::B32, wrapped, 1, 0)));
   b_.assign(r.stage, b_.select(Scalar::B32, wrapped, 0, r.stage));
 }
 

@@ -211,6 +211,7 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
     return;
   }
   Fragment kept = to_shared(dst, location);  // a layout of its own: written in shared memory meanwhile
+  barrier();
   reduce_to_memory(a, out, totals);
   barrier();
   from_shared(dst, std::move(kept));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/hint_remarks.h"
 #include "plan/gpu/data_indices.h"
 #include "plan/gpu/lowering.h"
@@ -76,6 +78,14 @@ void add_store_guards(const ir::Kernel& tile, runtime::Recipe& recipe) {
   }
 }
 
+/// A constant extent that 32-bit indices do not take, where no guard is needed to know.
+bool has_large_extent(const ir::Kernel& tile) {
+  return std::ranges::any_of(tile.tensors, [](const ir::TensorArgument& t) {
+    return std::ranges::any_of(t.buffer->type.shape,
+                               [](const ir::Index& n) { return n.constant().value_or(0) > kLargestExtent; });
+  });
+}
+
 /// Scalar arguments that indices depend on, likewise.
 void add_scalar_guards(const ir::Kernel& tile, const DataIndices& data, runtime::Recipe& recipe) {
   for (size_t i = 0; i < recipe.slots.size(); ++i) {
@@ -115,6 +125,7 @@ void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Argumen
 Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Options& wanted) {
   GpuPlan out;
   Options options = wanted;
+  options.wide_indices |= has_large_extent(tile);
   const DataIndices data = data_indices(tile);
   if (data.computed && !options.wide_indices) {
     options.wide_indices = true;

@@ -14,10 +14,17 @@ class UniformTruth {
   UniformTruth(const ir::Op& parallel, ir::IndexContext& indices)
       : variables_(parallel.regions[0]->arguments),
         extents_(parallel.as<ir::ParallelAttributes>().extents),
-        indices_(indices) {}
+        indices_(indices) {
+    ir::for_each_op(*parallel.regions[0], [&](const ir::Op& op) {
+      inside_.insert(op.results.begin(), op.results.end());
+      for (const ir::Region* r : op.regions) inside_.insert(r->arguments.begin(), r->arguments.end());
+    });
+  }
 
   void require(ir::Index x) {
     const ir::IndexNode& n = *x.node();
+    ir::for_each_symbol(x, [&](const ir::Value* v) { possible_ &= !inside_.contains(v); });
+    if (!possible_) return;
     if (!uses_any(x, variables_)) return add(x);
     if (x.op() == ir::IndexOp::And) {
       require(ir::Index(n.a));
@@ -68,6 +75,7 @@ class UniformTruth {
   const std::vector<ir::Value*>& variables_;
   const std::vector<ir::Index>& extents_;
   ir::IndexContext& indices_;
+  std::unordered_set<const ir::Value*> inside_;  ///< what an iteration computes
   std::optional<ir::Index> all_;
   bool possible_ = true;
 };

@@ -31,7 +31,8 @@ std::array<int64_t, 3> grid_of(const runtime::Launch& launch, std::span<const in
 TensorMap tensor_map_of(const runtime::TensorMap& spec, std::span<void* const> pointers,
                         std::span<const int64_t> slots) {
   TensorMap map;
-  map.address = reinterpret_cast<uint64_t>(pointers[spec.pointer]);
+  // An empty tensor may have any address, or none; nothing is read there, but the copy engine wants a legal one.
+  map.address = std::max<uint64_t>((reinterpret_cast<uint64_t>(pointers[spec.pointer]) + 15) & ~uint64_t{15}, 4096);
   map.type = kTypes[spec.data_type].type;
   map.element_bytes = kTypes[spec.data_type].bytes;
   map.rank = static_cast<int>(spec.extents.size());

@@ -23,14 +23,14 @@ struct FuzzOptions {
   uint64_t seed = 1;
   std::string plant, subject = "native", target = "cpu", device, keep, replay;
   int shrink = 1000;
-  bool as_json = false, no_tables = false, no_coverage = false;
+  bool as_json = false, no_tables = false, no_coverage = false, assemble = false;
 };
 
 Result<std::unique_ptr<fuzz::Subject>> make_subject(const FuzzOptions& options) {
   if (options.device.starts_with("cuda:")) return fuzz::make_device_subject(std::atoi(options.device.c_str() + 5));
   if (options.target.starts_with("cuda")) {
     const auto gpu = target::parse_gpu(options.target.size() > 5 ? options.target.substr(5) : "sm_90a");
-    if (gpu) return fuzz::make_thread_subject(*gpu);
+    if (gpu) return fuzz::make_thread_subject(*gpu, {.assembles = options.assemble});
   } else if (options.target == "cpu") {
     if (options.subject == "plan") return fuzz::make_planned_subject();
     return fuzz::make_native_subject();
@@ -195,6 +195,7 @@ Run add_fuzz(CLI::App& app, Session&) {
          "--target", options->target,
          "cpu, or a GPU architecture (cuda:sm_90a): its thread programs run on the interpreter, no device needed")
       ->capture_default_str();
+  app.add_flag("--assemble", options->assemble, "of GPU programs: nvJitLink must take every one as well");
   app.add_option("--device", options->device, "A device of this machine runs the kernels, 50 to a process: cuda:0")
       ->check(
           CLI::Validator([](const std::string& s) { return s.starts_with("cuda:") ? "" : "write cuda:0"; }, "cuda:N"));

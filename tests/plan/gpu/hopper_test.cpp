@@ -26,7 +26,7 @@ bool is_hopper(const GpuPlan& plan) { return plan.programs.size() == 1 && plan.p
 
 TEST(Hopper, MatmulAtEveryMomentAndRaggedExtents) {
   for (const auto moment : {interp::Moment::Earliest, interp::Moment::Latest, interp::Moment::Random}) {
-    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{256, 128, 192}, {200, 136, 72}, {8, 8, 8}}) {
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{256, 128, 192}, {200, 136, 72}, {8, 8, 8}, {72, 136, 0}}) {
       GpuCase c{read("matmul_relu.tile"),
                 "matmul_relu",
                 {},
@@ -94,6 +94,13 @@ TEST(Hopper, AttentionOfEveryHeadDimension) {
     EXPECT_TRUE(has_fact(plan, "loop"));  // the products overlap
     EXPECT_EQ(has_fact(plan, "blocks"), a.causal);
   }
+}
+
+// Nothing is read of tensors without elements, also where the copies around the loop are made.
+TEST(Hopper, AttentionOverNoKeys) {
+  GpuPlan plan;
+  EXPECT_EQ(run_attention({.queries = 130, .keys = 0}, {}, &plan), "");
+  EXPECT_TRUE(is_hopper(plan));
 }
 
 TEST(Hopper, AttentionAtEveryMoment) {

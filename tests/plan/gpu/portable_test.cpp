@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -157,6 +158,46 @@ kernel permute(X: f32[R, 64], P: I[R, 64]) -> (Y: f32[R, 64], Z: f32[R, 64])
     c.configuration.params["I"] = index;
     EXPECT_EQ(run_case(c, kA100), "") << name(index);
     EXPECT_EQ(run_case(c, *target::parse_gpu("sm_90a")), "") << name(index);
+  }
+}
+
+// Sums are kept in the destination's type, and the least integer is its own magnitude; where two reductions into one
+// tile come from different layouts, the tile is converted.
+TEST(Portable, ReductionsIntoATileOfAnotherLayout) {
+  const char* text = R"(
+kernel sums(A: i8[64, 64], B: i8[64, 32]) -> (S: i32[64], G: i8[64], W: i32[64])
+{
+  grid (b: 1) threads(128) {
+    a = fragment i8[64, 64]
+    c = fragment i8[64, 32]
+    s = fragment i32[64]
+    g = fragment i8[64]
+    w = fragment i32[64]
+    copy(A, a)
+    copy(B, c)
+    reduce_sum(a, s, dim = 1)
+    reduce_sum(c, s, dim = 1, accumulate = true)
+    reduce_absmax(a, g, dim = 1)
+    reduce_absmax(c, g, dim = 1, accumulate = true)
+    reduce_absmax(a, w, dim = 1)
+    copy(s, S)
+    copy(g, G)
+    copy(w, W)
+  }
+}
+)";
+  for (const int range : {3, 128}) {
+    const GpuCase c{text,
+                    "sums",
+                    {},
+                    {integers(DType::I8, {64, 64}, 1, range), integers(DType::I8, {64, 32}, 2, range),
+                     integers(DType::I32, {64}, 3), integers(DType::I8, {64}, 4), integers(DType::I32, {64}, 5)},
+                    {}};
+    GpuPlan plan;
+    EXPECT_EQ(run_case(c, kA100, {}, interp::Moment::Latest, 3, &plan), "") << range;
+    EXPECT_TRUE(std::ranges::any_of(plan.facts, [](const Fact& f) {
+      return f.why == "layout differs from its user's: converted through shared memory";
+    }));
   }
 }
 
