@@ -139,7 +139,8 @@ Term Generator::leaf() {
 Index Generator::computed_row() {
   const DType type = c_.chance(50) ? DType::I32 : DType::I64;
   Value* const row = b_.cast(b_.index_value(iteration_[0] * 3 + b_.symbol(bx_)), type);
-  return b_.symbol(b_.binary(ir::BinaryOp::FloorMod, row, b_.integer(type, block_m_)));
+  Value* const inside = b_.binary(ir::BinaryOp::FloorMod, row, b_.integer(type, block_m_));
+  return b_.symbol(b_.cast(inside, DType::I64));  // as indices must be
 }
 
 Term Generator::condition(int depth) {
