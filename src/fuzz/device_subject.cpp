@@ -75,7 +75,8 @@ class DeviceSubject : public Subject {
     if (Status s = open(); !s) return s;
     const RuntimeArguments arguments(kernel, call);
     for (const bool aligned : {true, false}) {
-      auto plan = plan::gpu::plan(kernel, gpu_, {.plant = plant, .aligned = aligned});
+      auto plan = plan::gpu::plan(
+          kernel, gpu_, {.plant = plant, .cluster = ir::content_key(kernel).low % 2 == 0 ? 2 : 0, .aligned = aligned});
       if (!plan) return std::unexpected(plan.error());
       runtime::Binding binding;
       const auto bound = runtime::bind(plan->recipe, arguments.get(), TW_CPU, binding);

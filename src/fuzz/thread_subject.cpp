@@ -47,13 +47,14 @@ class ThreadSubject : public Subject {
     const RuntimeArguments arguments(kernel, call);
     const uint64_t key = ir::content_key(kernel).low;
     for (const bool aligned : {true, false}) {
-      auto plan = plan::gpu::plan(kernel, gpu_, {.plant = plant, .wide_indices = key % 8 == 5, .aligned = aligned});
+      auto plan = plan::gpu::plan(
+          kernel, gpu_,
+          {.plant = plant, .cluster = key % 2 == 0 ? 2 : 0, .wide_indices = key % 8 == 5, .aligned = aligned});
       if (!plan) return std::unexpected(plan.error());
       runtime::Binding binding;
       const auto bound = runtime::bind(plan->recipe, arguments.get(), TW_CPU, binding);
       if (!bound && bound.error().is_class_fact && aligned) continue;
-      if (!bound)
-        return std::unexpected(to_diagnostic(runtime::code_text(bound.error().code), bound.error().message));
+      if (!bound) return std::unexpected(to_diagnostic(runtime::code_text(bound.error().code), bound.error().message));
       form_ = form_of(*plan);
       if (options_.assembles)
         if (Status s = assemble(*plan); !s) return s;
@@ -106,9 +107,9 @@ class ThreadSubject : public Subject {
   }
   static std::string form_of(const plan::gpu::GpuPlan& plan) {
     const auto has = [&](bool (*wanted)(Op)) { return uses(plan, wanted); };
-    std::string out = has([](Op op) { return op == Op::Wgmma; })       ? "wgmma"
-                      : has([](Op op) { return op == Op::Mma; })       ? "mma.sync"
-                                                                       : "no matrix instruction";
+    std::string out = has([](Op op) { return op == Op::Wgmma; }) ? "wgmma"
+                      : has([](Op op) { return op == Op::Mma; }) ? "mma.sync"
+                                                                 : "no matrix instruction";
     if (has([](Op op) { return op == Op::TmaLoad; })) out += ", copy engine";
     if (has([](Op op) { return op == Op::TmaStore; })) out += ", stored by it";
     if (has([](Op op) { return op == Op::CpAsync; })) out += ", cp.async";

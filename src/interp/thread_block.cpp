@@ -32,6 +32,7 @@ Block::Block(const Program& program, const std::vector<Step>& code, std::array<u
   reading_.assign(granules, 0);
   dirty_.assign(granules, 0);
   if (has_one_barrier()) races_.emplace(shared_.size());
+  if (program.cluster > 1) cluster_uses_.assign(shared_.size() / 4, {});
   for (int w = 0; w < (program.threads + kLanes - 1) / kLanes; ++w) {
     Warp warp;
     warp.id = w;
@@ -43,24 +44,26 @@ Block::Block(const Program& program, const std::vector<Step>& code, std::array<u
   }
 }
 
-void Block::run() {
-  for (;;) {
-    if (options_.moment == Moment::Random && !copies_.empty() && random_() % 3 == 0)
-      deliver(random_() % copies_.size());
-    std::vector<Warp*> ready;
-    for (Warp& warp : warps_) {
-      if (warp.state == Warp::State::Mbarrier && phase_done(warp)) warp.state = Warp::State::Ready;
-      if (warp.state == Warp::State::Ready) ready.push_back(&warp);
-    }
-    if (ready.empty()) {
-      if (std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.state == Warp::State::Done; })) break;
-      if (!deliver_a_load()) deadlock();
-      continue;
-    }
-    Warp& warp = *ready[random_() % ready.size()];
-    const int burst = 1 + static_cast<int>(random_() % 64);
-    for (int i = 0; i < burst && warp.state == Warp::State::Ready; ++i) step(warp);
+Block::Turn Block::turn() {
+  if (options_.moment == Moment::Random && !copies_.empty() && random_() % 3 == 0) deliver(random_() % copies_.size());
+  std::vector<Warp*> ready;
+  for (Warp& warp : warps_) {
+    if (warp.state == Warp::State::Mbarrier && phase_done(warp)) warp.state = Warp::State::Ready;
+    if (warp.state == Warp::State::Cluster && cluster_->phase >= warp.cluster_waits) warp.state = Warp::State::Ready;
+    if (warp.state == Warp::State::Ready) ready.push_back(&warp);
   }
+  if (ready.empty()) {
+    if (std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.state == Warp::State::Done; }))
+      return Turn::Done;
+    return deliver_a_load() ? Turn::Ran : Turn::Stuck;
+  }
+  Warp& warp = *ready[random_() % ready.size()];
+  const int burst = 1 + static_cast<int>(random_() % 64);
+  for (int i = 0; i < burst && warp.state == Warp::State::Ready; ++i) step(warp);
+  return Turn::Ran;
+}
+
+void Block::finish() {
   while (!copies_.empty()) deliver(0);
   for (const auto& [address, barrier] : mbarriers_)
     if (barrier.bytes != 0)
@@ -153,7 +156,8 @@ void Block::check_races(Space space, uint64_t address, size_t bytes, const Inst&
   using Access = ThreadRaces::Access;
   const Access access = inst.op == Op::Atomic ? Access::Atomic : writes ? Access::Write : Access::Read;
   if (space == Space::Shared) {
-    const size_t index = static_cast<uint32_t>(address) - kSharedBase;  // the upper half of the register is not the address
+    const size_t index =
+        static_cast<uint32_t>(address) - kSharedBase;  // the upper half of the register is not the address
     return report_race(races_->shared(index, bytes, thread, inst.line, access), inst, thread,
                        fmt::format("shared byte {}", index));
   }
@@ -199,6 +203,8 @@ void Block::deadlock() {
   for (const Warp& w : warps_) {
     if (w.state == Warp::State::Barrier)
       who += fmt::format("; warp {} at barrier {} (line {})", w.id, w.wait_address, w.wait_line);
+    if (w.state == Warp::State::Cluster)
+      who += fmt::format("; warp {} of block {} at the cluster's barrier (line {})", w.id, rank_, w.wait_line);
     if (w.state == Warp::State::Mbarrier) {
       const Mbarrier& m = mbarriers_[w.wait_address];
       who += fmt::format("; warp {} at mbarrier {} parity {} (line {}): {} of {} arrivals, {} bytes missing", w.id,
@@ -221,6 +227,10 @@ void Block::alu(Warp& w, const Inst& inst, uint32_t mask) {
       continue;
     }
     const uint64_t a = get(w, inst.in[0], lane);
+    if (inst.op == Op::MapShared) {
+      at(w, inst.out[0], lane) = (get(w, inst.in[1], lane) + 1) << kRankShift | a;
+      continue;
+    }
     if (inst.op == Op::Split) {
       const int half = bytes(inst.type) * 4;
       at(w, inst.out[0], lane) = a & ((uint64_t{1} << half) - 1);
@@ -243,7 +253,7 @@ uint64_t Block::special(const Warp& w, const Inst& inst, int lane) const {
     case SpecialRegister::GridY: return grid_[1];
     case SpecialRegister::GridZ: return grid_[2];
     case SpecialRegister::Lane: return static_cast<uint64_t>(lane);
-    case SpecialRegister::ClusterRank: return 0;
+    case SpecialRegister::ClusterRank: return static_cast<uint64_t>(rank_);
     case SpecialRegister::BlockThreads: return static_cast<uint64_t>(program_.threads);
     case SpecialRegister::SharedBase: return kSharedBase;
   }
@@ -269,8 +279,12 @@ void Block::access(Warp& w, const Inst& inst, uint32_t mask) {
 
 void Block::load(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  const uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * inst.out.size(), inst, false,
-                            w.id * kLanes + lane);
+  const auto space = static_cast<Space>(inst.attr[1]);
+  if (space == Space::Shared)
+    check_cluster_order(w, rank_, static_cast<uint32_t>(address) - kSharedBase, size * inst.out.size(), inst, false);
+  const uint8_t* p = space == Space::Cluster
+                         ? cluster_memory(w, static_cast<uint32_t>(address), size * inst.out.size(), inst, false, lane)
+                         : memory(space, address, size * inst.out.size(), inst, false, w.id * kLanes + lane);
   for (Reg r : inst.out) {
     uint64_t v = 0;
     std::memcpy(&v, p, size);
@@ -281,8 +295,12 @@ void Block::load(Warp& w, const Inst& inst, int lane, uint64_t address) {
 
 void Block::store(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size * (inst.in.size() - 1), inst, true,
-                      w.id * kLanes + lane);
+  const auto space = static_cast<Space>(inst.attr[1]);
+  const size_t count = size * (inst.in.size() - 1);
+  if (space == Space::Shared)
+    check_cluster_order(w, rank_, static_cast<uint32_t>(address) - kSharedBase, count, inst, true);
+  uint8_t* p = space == Space::Cluster ? cluster_memory(w, static_cast<uint32_t>(address), count, inst, true, lane)
+                                       : memory(space, address, count, inst, true, w.id * kLanes + lane);
   for (size_t i = 1; i < inst.in.size(); ++i, p += size) {
     const uint64_t v = get(w, inst.in[i], lane);
     std::memcpy(p, &v, size);
@@ -291,8 +309,7 @@ void Block::store(Warp& w, const Inst& inst, int lane, uint64_t address) {
 
 void Block::atomic(Warp& w, const Inst& inst, int lane, uint64_t address) {
   const auto size = static_cast<size_t>(bytes(inst.type));
-  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size, inst, true,
-                      w.id * kLanes + lane);
+  uint8_t* p = memory(static_cast<Space>(inst.attr[1]), address, size, inst, true, w.id * kLanes + lane);
   uint64_t old = 0;
   std::memcpy(&old, p, size);
   const uint64_t next = thread_atomic(static_cast<AtomicKind>(inst.attr[2]), inst.type, old, get(w, inst.in[1], lane));

@@ -34,6 +34,7 @@ using ir::thread::Value;
 constexpr uint32_t kSharedBase = 1024;  // address 0 is never a tile, so that a forgotten base is found
 constexpr int kLanes = 32;
 constexpr int kGranule = 16;
+constexpr int kRankShift = 20;  // addresses of the cluster: block + 1 above the shared address
 
 /// How a diagnosis leaves the machine.
 struct Failure {
@@ -76,9 +77,24 @@ struct Warp {
   std::vector<std::pair<int, size_t>> async_groups;  // cp.async: (group, index of the copy)
   int async_group = 0;
   int bulk_group = 0;
-  enum class State : uint8_t { Ready, Barrier, Mbarrier, Done } state = State::Ready;
+  int cluster_arrivals = 0, cluster_waits = 0;
+  enum class State : uint8_t { Ready, Barrier, Mbarrier, Cluster, Done } state = State::Ready;
   uint32_t wait_address = 0, wait_parity = 0;
   int wait_line = 0;
+};
+
+/// What the blocks of one cluster share.
+class Block;
+struct Cluster {
+  std::vector<Block*> blocks;
+  int arrived = 0;  ///< warps
+  int phase = 0;    ///< barriers complete
+};
+
+/// Who touched a word of shared memory last, for order between the blocks of a cluster.
+struct ClusterUse {
+  int writer = -1, written_after = 0, write_line = 0;  ///< block, its arrivals at the cluster's barrier
+  int reader = -1, read_after = 0, read_line = 0;
 };
 
 struct NamedBarrier {
@@ -115,7 +131,13 @@ class Block {
   Block(const Program& program, const std::vector<Step>& code, std::array<unsigned, 3> grid,
         std::array<unsigned, 3> index, std::span<const ThreadArgument> arguments, std::span<const ThreadBuffer> buffers,
         const ThreadOptions& options, int64_t& steps);
-  void run();
+  enum class Turn : uint8_t { Ran, Stuck, Done };
+  /// One burst of one warp that can go on.
+  Turn turn();
+  /// All warps are done: what is still in flight lands, and barriers must be at rest.
+  void finish();
+  [[noreturn]] void deadlock();
+  void join(Cluster& cluster, int rank) { cluster_ = &cluster, rank_ = rank; }
 
  private:
   // Registers.
@@ -160,7 +182,6 @@ class Block {
   void execute(Warp& w, const Inst& inst);
   void control(Warp& w, const Inst& inst, uint32_t mask);
   void break_if(Warp& w, const Inst& inst, uint32_t mask);
-  [[noreturn]] void deadlock();
 
   // Arithmetic, loads and stores.
   void alu(Warp& w, const Inst& inst, uint32_t mask);
@@ -176,6 +197,11 @@ class Block {
   void redux(Warp& w, const Inst& inst);
   void ballot(Warp& w, const Inst& inst);
   void named_barrier(Warp& w, const Inst& inst);
+  void arrive_cluster(Warp& w, const Inst& inst);
+  void wait_cluster(Warp& w, const Inst& inst);
+  /// The bytes of another block's shared memory.
+  uint8_t* cluster_memory(Warp& w, uint32_t address, size_t bytes, const Inst& inst, bool writes, int lane);
+  void check_cluster_order(const Warp& w, int rank, size_t index, size_t bytes, const Inst& inst, bool writes);
   Mbarrier& mbarrier(uint32_t address, const Inst& inst);
   void init_mbarrier(Warp& w, const Inst& inst, uint32_t mask);
   void arrive(Warp& w, const Inst& inst, uint32_t mask);
@@ -225,6 +251,9 @@ class Block {
   std::vector<uint16_t> writing_, reading_, dirty_;
   std::optional<ThreadRaces> races_;
   std::vector<Warp> warps_;
+  Cluster* cluster_ = nullptr;
+  int rank_ = 0;
+  std::vector<ClusterUse> cluster_uses_;  // per word, in programs of clusters
   std::vector<Copy> copies_;
   std::map<uint32_t, NamedBarrier> barriers_;
   std::map<uint32_t, Mbarrier> mbarriers_;

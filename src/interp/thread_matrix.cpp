@@ -58,8 +58,8 @@ void Block::matrix_rows(Warp& w, const Inst& inst) {
         if (address % 16)
           report(DiagnosticCode::E9302, fmt::format("line {}: {} row at misaligned shared byte {}", inst.line,
                                                     mnemonic(inst.op), int64_t{address} - kSharedBase));
-        uint8_t* p = memory(Space::Shared, address + static_cast<uint32_t>(column) * 2, 2, inst, !is_load,
-                            w.id * kLanes + lane);
+        uint8_t* p =
+            memory(Space::Shared, address + static_cast<uint32_t>(column) * 2, 2, inst, !is_load, w.id * kLanes + lane);
         if (is_load) {
           uint16_t v;
           std::memcpy(&v, p, 2);

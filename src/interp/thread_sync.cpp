@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "interp/thread_alu.h"
 
 namespace tilewright::interp::threads {
@@ -18,6 +20,8 @@ void Block::sync(Warp& w, const Inst& inst, uint32_t mask) {
     case Op::SetMaxRegisters: return converged(w, inst);
     case Op::Barrier:
     case Op::BarrierArrive: return named_barrier(w, inst);
+    case Op::ClusterArrive: return arrive_cluster(w, inst);
+    case Op::ClusterWait: return wait_cluster(w, inst);
     case Op::FenceAsync:
       for (uint16_t& d : dirty_)
         if (d == w.id + 1) d = 0;
@@ -114,6 +118,63 @@ void Block::named_barrier(Warp& w, const Inst& inst) {
   if (races_) races_->barrier();
   for (Warp* other : barrier.waiting) other->state = Warp::State::Ready;
   barrier = {};
+}
+
+void Block::arrive_cluster(Warp& w, const Inst& inst) {
+  converged(w, inst);
+  ++w.cluster_arrivals;
+  if (++cluster_->arrived < static_cast<int>(cluster_->blocks.size() * warps_.size())) return;
+  cluster_->arrived = 0;
+  ++cluster_->phase;
+  for (Block* b : cluster_->blocks)
+    if (b->races_) b->races_->barrier();
+}
+
+void Block::wait_cluster(Warp& w, const Inst& inst) {
+  converged(w, inst);
+  if (++w.cluster_waits > w.cluster_arrivals)
+    report(DiagnosticCode::E9306,
+           fmt::format("line {}: warp {} waits at the cluster's barrier without having arrived", inst.line, w.id));
+  w.wait_line = inst.line;
+  if (cluster_->phase < w.cluster_waits) w.state = Warp::State::Cluster;
+}
+
+uint8_t* Block::cluster_memory(Warp& w, uint32_t address, size_t bytes, const Inst& inst, bool writes, int lane) {
+  const int rank = static_cast<int>(address >> kRankShift) - 1;
+  const uint32_t local = address & ((1u << kRankShift) - 1);
+  if (rank < 0 || rank >= static_cast<int>(cluster_->blocks.size()))
+    report(DiagnosticCode::E9302, fmt::format("line {}: {} at {:#x}, which is in no block of the cluster", inst.line,
+                                              mnemonic(inst.op), address));
+  Block& other = *cluster_->blocks[static_cast<size_t>(rank)];
+  if (rank != rank_ && w.cluster_waits == 0)
+    report(DiagnosticCode::E9305, fmt::format("line {}: {} to block {} of the cluster, which may not have begun: no "
+                                              "barrier of the cluster has been waited for",
+                                              inst.line, mnemonic(inst.op), rank));
+  if (std::ranges::all_of(other.warps_, [](const Warp& x) { return x.state == Warp::State::Done; }))
+    report(DiagnosticCode::E9305,
+           fmt::format("line {}: {} to block {} of the cluster, which has ended", inst.line, mnemonic(inst.op), rank));
+  other.check_cluster_order(w, rank_, local - kSharedBase, bytes, inst, writes);
+  return other.memory(Space::Shared, local, bytes, inst, writes,
+                      (rank_ == rank ? 0 : (rank_ + 1) * program_.threads) + w.id * kLanes + lane);
+}
+
+// Between blocks only the cluster's barrier orders: who waited for more arrivals than the other had made comes later.
+void Block::check_cluster_order(const Warp& w, int rank, size_t index, size_t bytes, const Inst& inst, bool writes) {
+  for (size_t word = index / 4; word < (index + bytes + 3) / 4 && word < cluster_uses_.size(); ++word) {
+    ClusterUse& use = cluster_uses_[word];
+    const bool meets_write = use.writer >= 0 && use.writer != rank && w.cluster_waits <= use.written_after;
+    const bool meets_read = writes && use.reader >= 0 && use.reader != rank && w.cluster_waits <= use.read_after;
+    if (meets_write || meets_read)
+      report(DiagnosticCode::E9308,
+             fmt::format("line {}: {} by block {} touches shared byte {} that block {} of the cluster {} at line {} "
+                         "with no barrier of the cluster between",
+                         inst.line, mnemonic(inst.op), rank, word * 4, meets_write ? use.writer : use.reader,
+                         meets_write ? "wrote" : "read", meets_write ? use.write_line : use.read_line));
+    if (writes)
+      use.writer = rank, use.written_after = w.cluster_arrivals, use.write_line = inst.line;
+    else
+      use.reader = rank, use.read_after = w.cluster_arrivals, use.read_line = inst.line;
+  }
 }
 
 Mbarrier& Block::mbarrier(uint32_t address, const Inst& inst) {

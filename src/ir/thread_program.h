@@ -61,7 +61,7 @@ bool is_float(Scalar type);
 bool is_signed(Scalar type);
 
 enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
-enum class Space : uint8_t { Global, Shared };
+enum class Space : uint8_t { Global, Shared, Cluster };  ///< Cluster: shared memory of a block of the cluster, as mapa names it
 enum class CacheHint : uint8_t { None, NoAllocate, EvictFirst, EvictLast, Streaming };
 enum class AtomicKind : uint8_t { Add, Min, Max, Or, And, Xor, Exchange };
 enum class ShuffleMode : uint8_t { Butterfly, Index, Up, Down };

@@ -192,6 +192,10 @@ class Emitter {
         return plain(inst, fmt::format("cvt.{}.{}.{}", how[inst.attr[0]], t, t));
       }
       case Op::Special: return special(inst);
+      case Op::MapShared:
+        require(inst, 90);
+        return put("mapa.shared::cluster.u32 {}, {}, {};", name(inst.out[0]), in(inst, 0, Scalar::B32),
+                   in(inst, 1, Scalar::B32));
       case Op::ParamAddress:
         put("mov.b64 {}, p{};", name(inst.out[0]), inst.attr[0]);
         return put("cvta.param.u64 {}, {};", name(inst.out[0]), name(inst.out[0]));
@@ -237,17 +241,18 @@ class Emitter {
 
   void memory(const Inst& inst) {
     const bool is_shared = static_cast<Space>(inst.attr[1]) == Space::Shared;
-    const std::string_view space = is_shared ? "shared" : "global";
+    const bool is_cluster = static_cast<Space>(inst.attr[1]) == Space::Cluster;
+    const std::string_view space = is_cluster ? "shared::cluster" : is_shared ? "shared" : "global";
     const std::string type(suffix(bytes(inst.type) == 1 ? Scalar::B8 : untyped(inst.type)));
     switch (inst.op) {
       case Op::LoadParam:
         return put("ld.param.{} {}, [p{}];", suffix(untyped(inst.type)), name(inst.out[0]), inst.attr[0]);
       case Op::Load: {
         const auto hint = static_cast<CacheHint>(inst.attr[2]);
-        const std::string_view cache = is_shared || hint == CacheHint::None ? ""
-                                       : hint == CacheHint::Streaming       ? ".cs"
-                                       : hint == CacheHint::EvictFirst      ? ".nc.L1::evict_first"
-                                                                            : ".nc.L1::no_allocate";
+        const std::string_view cache = is_shared || is_cluster || hint == CacheHint::None ? ""
+                                       : hint == CacheHint::Streaming                     ? ".cs"
+                                       : hint == CacheHint::EvictFirst                    ? ".nc.L1::evict_first"
+                                                                                          : ".nc.L1::no_allocate";
         const std::string vector = inst.out.size() > 1 ? fmt::format(".v{}", inst.out.size()) : "";
         return put("{}ld.{}{}{}.{} {}, {};", guard(inst), space, cache, vector, type,
                    inst.out.size() > 1 ? list(inst.out) : name(inst.out[0]), address(inst, 0, inst.attr[0]));
@@ -256,7 +261,7 @@ class Emitter {
         const size_t count = inst.in.size() - 1;
         const std::string vector = count > 1 ? fmt::format(".v{}", count) : "";
         const std::string_view cache =
-            !is_shared && static_cast<CacheHint>(inst.attr[2]) == CacheHint::Streaming ? ".cs" : "";
+            !is_shared && !is_cluster && static_cast<CacheHint>(inst.attr[2]) == CacheHint::Streaming ? ".cs" : "";
         return put("{}st.{}{}{}.{} {}, {};", guard(inst), space, cache, vector, type, address(inst, 0, inst.attr[0]),
                    count > 1 ? list(inst, 1, count) : in(inst, 1));
       }
@@ -297,6 +302,8 @@ class Emitter {
         if (inst.in[1].is(0)) return put("bar.sync {};", in(inst, 0, Scalar::B32));
         return put("bar.sync {}, {};", in(inst, 0, Scalar::B32), in(inst, 1, Scalar::B32));
       case Op::BarrierArrive: return put("bar.arrive {}, {};", in(inst, 0, Scalar::B32), in(inst, 1, Scalar::B32));
+      case Op::ClusterArrive: require(inst, 90); return put("barrier.cluster.arrive.release.aligned;");
+      case Op::ClusterWait: require(inst, 90); return put("barrier.cluster.wait.acquire.aligned;");
       case Op::FenceThreads: return put("fence.acq_rel.gpu;");
       case Op::FenceAsync: require(inst, 90); return put("fence.proxy.async.shared::cta;");
       case Op::FenceBarrierInit: require(inst, 90); return put("fence.mbarrier_init.release.cluster;");

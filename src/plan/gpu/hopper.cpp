@@ -136,16 +136,22 @@ std::vector<Operand> HopperForm::block_of(Operand t, const std::vector<Operand>&
   for (size_t i = 2; i < n.size(); ++i) others = b_.mul(Scalar::S32, others, n[i]);
   const Operand size = is_product_loop() ? Operand(g.group > 0 ? g.group : 8) : others_in_cache();
   const Operand in_group = b_.mul(Scalar::S32, n[0], size);
-  const Operand group = b_.div(Scalar::U32, t, in_group), rest = b_.rem(Scalar::U32, t, in_group);
+  // Remainders from quotients: a division is some twenty instructions.
+  const auto remainder = [&](Operand x, Operand quotient, Operand divisor) {
+    return b_.sub(Scalar::U32, x, b_.mul(Scalar::U32, quotient, divisor));
+  };
+  const Operand group = b_.div(Scalar::U32, t, in_group), rest = remainder(t, group, in_group);
   const Operand first = b_.mul(Scalar::S32, group, size);
   const Operand height = b_.min(Scalar::S32, b_.sub(Scalar::S32, others, first), size);
   const Operand along = b_.div(Scalar::U32, rest, height);
   block[0] = is_product_loop() ? along : b_.sub(Scalar::S32, b_.sub(Scalar::S32, n[0], 1), along);
-  Operand other = b_.add(Scalar::S32, first, b_.rem(Scalar::U32, rest, height));
-  for (size_t i = 1; i < n.size(); ++i) {
-    block[i] = i + 1 == n.size() ? other : b_.rem(Scalar::U32, other, n[i]);
-    other = b_.div(Scalar::U32, other, n[i]);
+  Operand other = b_.add(Scalar::S32, first, remainder(rest, along, height));
+  for (size_t i = 1; i + 1 < n.size(); ++i) {
+    const Operand quotient = b_.div(Scalar::U32, other, n[i]);
+    block[i] = remainder(other, quotient, n[i]);
+    other = quotient;
   }
+  block.back() = other;
   return block;
 }
 

@@ -119,34 +119,57 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
     l_.index_.bind(variable, {i, 0});
     l_.define(variable, i.is_constant ? i : b_.convert(Scalar::S64, Scalar::S32, i));
   };
-  b_.if_then(b_.compare(Compare::Gt, Scalar::S32, count, 0), [&] {
+  const Reg i = b_.copy_of(0), under_way = b_.copy_of(0);
+  const auto first_product = [&] {
     wait(*c.k);
+    take_turn();
     product(*c.first, body);
-    finish_products();
-    leave(*c.k);
-    const Reg i = b_.copy_of(0), under_way = b_.copy_of(0);
+  };
+  const auto second_product = [&] {
+    wait(*c.v);
+    product(*c.second, body, true);
+    pass_turn();
+    b_.assign(under_way, c.v->stage);
+    advance(*c.v);
+    if (!l_.options_.plant.is("gpu_chain", 1)) b_.emit(Op::WgmmaWait, {}, {}, {1});  // plant 1: scores read too early
+  };
+  // Two warpgroups: the first product of all iterations is one place, which is a tenth less for the assembler. Three
+  // run 3 % faster when the first one of a block waits for nobody's turn.
+  const bool is_apart = groups_ >= 3;
+  b_.if_then(b_.compare(Compare::Gt, Scalar::S32, count, 0), [&] {
+    b_.assign(i, 0);
+    if (is_apart) {
+      wait(*c.k);
+      product(*c.first, body);
+      finish_products();
+      leave(*c.k);
+    }
     b_.loop([&] {
       l_.index_.push();
       bind(i);
+      const Operand has_previous = b_.compare(Compare::Ne, Scalar::S32, i, 0);
+      if (!is_apart) {
+        first_product();
+        b_.if_then(has_previous, second_product, [&] {
+          pass_turn();
+          finish_products();
+        });
+        leave(*c.k);
+      }
       emit_all(c.early);
       if (groups_ < 3) pin(c.early);  // three warpgroups fill the gaps as it is
       finish_products();
-      release(*c.v, under_way, b_.compare(Compare::Ne, Scalar::S32, i, 0));
+      release(*c.v, under_way, has_previous);
       emit_all(c.late);
       pack_operand(c.second->as<ir::GemmAttributes>());
       l_.index_.pop();
       b_.binary_into(i, Op::Add, Scalar::S32, i, 1);
       b_.break_if(b_.compare(Compare::Ge, Scalar::S32, i, count));
-      wait(*c.k);
-      take_turn();
-      product(*c.first, body);
-      wait(*c.v);
-      product(*c.second, body, true);
-      pass_turn();
-      b_.assign(under_way, c.v->stage);
-      advance(*c.v);
-      if (!l_.options_.plant.is("gpu_chain", 1)) b_.emit(Op::WgmmaWait, {}, {}, {1});  // plant 1: scores read too early
-      leave(*c.k);
+      if (is_apart) {
+        first_product();
+        second_product();
+        leave(*c.k);
+      }
     });
     wait(*c.v);
     product(*c.second, body, true);

@@ -199,7 +199,10 @@ void Lowering::reduce_registers(const ir::ReduceAttributes& a, const Fragment& s
   const bool crosses_warps = reduce_lanes(a, d, totals);
   if (const auto factor = factors_.find(a.src.buffer); factor != factors_.end())
     for (Operand& t : totals) t = binary(ir::BinaryOp::Mul, dtype, t, cast(DType::F32, dtype, factor->second));
-  if (crosses_warps) reduce_warps(a, d, totals, location);
+  if (cluster_ > 1)
+    reduce_over_cluster(a, dtype, d, totals, location);
+  else if (crosses_warps)
+    reduce_warps(a, d, totals, location);
   const ir::Value* dst = a.dst.buffer;
   const auto to = fragments_.find(dst);
   if (to == fragments_.end()) return reduce_to_memory(a, out, totals);

@@ -36,6 +36,9 @@ Scalar number_type(DType dtype);    ///< the dtype itself as an instruction type
 
 bool reports_something(const ir::Kernel& kernel);  ///< has an assert or a print
 
+/// The grid cannot run on clusters after all.
+struct NoCluster {};
+
 /// A tile in shared memory. Panels: columns in blocks of `panel` elements, each panel all rows × 128 bytes, 128-byte
 /// swizzle.
 struct SharedTile {
@@ -65,7 +68,9 @@ class Lowering {
            std::vector<Fact>& facts);
 
   /// The portable form: all threads do everything. Fills `launch`'s grid, threads and shared bytes.
-  ir::thread::Program portable(runtime::Launch& launch);
+  ir::thread::Program portable(runtime::Launch& launch, int cluster = 1);
+  /// How many blocks of a cluster should share the rows of this grid; 1: none.
+  int cluster_of_rows() const;
   bool has_counter() const { return has_counter_; }
   /// Where the tiles of the form that was emitted are.
   const std::vector<BufferLayout>& layouts() const { return drawn_; }
@@ -266,6 +271,9 @@ class Lowering {
   Operand reduce_line(const ir::Op& op, const Coordinates& at, Operand guard);
   void reduce(const ir::Op& op);
   void reduce_registers(const ir::ReduceAttributes& a, const Fragment& src, const Location& location);
+  Operand begin_cluster(Operand thread, int threads);  // cluster_rows.cpp
+  void reduce_over_cluster(const ir::ReduceAttributes& a, DType dtype, const Distribution& d,
+                           std::vector<Operand>& totals, const Location& location);
   void reduce_arg(const ir::Op& op);
   void scan(const ir::Op& op);
   void arrive_last(const ir::Op& op);
@@ -337,6 +345,8 @@ class Lowering {
   Operand thread_ = 0;  ///< index within the group
   int threads_ = 0;
   int barrier_ = 0;
+  int cluster_ = 1;  ///< blocks that work as one
+  bool has_met_cluster_ = false;
   int warps_m_ = 1, warps_n_ = 1;
   Reg shared_base_;
   int shared_bytes_ = 0;

@@ -103,14 +103,25 @@ void add_scalar_guards(const ir::Kernel& tile, const DataIndices& data, runtime:
 void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Arguments& arguments, const ir::Kernel& slots,
                   const target::Gpu& gpu, Options options, const std::string& name, runtime::Launch& launch,
                   GpuPlan& out) {
+  bool may_cluster = true;
   for (;;) {
     std::vector<Fact> facts;
     try {
       Lowering lowering(tile, grid, arguments, slots, out.recipe, gpu, options, name, facts);
-      out.programs.push_back(lowering.portable(launch));
+      const int cluster = may_cluster ? lowering.cluster_of_rows() : 1;
+      out.programs.push_back(lowering.portable(launch, cluster));
+      if (cluster > 1)
+        out.facts.push_back({"cluster",
+                             fmt::format("rows lie over {} blocks, so that a thread's part fits its registers; "
+                                         "reductions meet in shared memory of the cluster",
+                                         cluster),
+                             grid.location});
       out.layouts.insert(out.layouts.end(), lowering.layouts().begin(), lowering.layouts().end());
       out.facts.insert(out.facts.end(), facts.begin(), facts.end());
       return;
+    } catch (const NoCluster&) {
+      may_cluster = false;
+      launch = {};
     } catch (const Unsupported& e) {
       if (e.diagnostic.code != DiagnosticCode::E2102 || !options.async_copies) throw;
       options.async_copies = false;

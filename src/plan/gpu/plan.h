@@ -40,6 +40,7 @@ struct Options {
   /// Hopper: a product with its left operand in registers runs under the next iteration's arithmetic. Needs the driver
   /// as assembler.
   bool overlap_products = true;
+  int cluster = 0;  ///< blocks that share a row held in registers; 0: chosen where one block would hold too much
   bool wide_indices = false;  ///< for tensors with an extent above kLargestExtent: index arithmetic in 64 bits
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };

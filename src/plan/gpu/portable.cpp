@@ -55,19 +55,22 @@ void Lowering::bind_blocks() {
   constexpr SpecialRegister blocks[] = {SpecialRegister::BlockX, SpecialRegister::BlockY, SpecialRegister::BlockZ};
   const auto& arguments = block_region().arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const Operand v = b_.special(blocks[i]);
+    const Operand number = b_.special(blocks[i]);
+    const Operand v = i == 0 ? b_.div(Scalar::U32, number, cluster_) : number;
     index_.bind(arguments[i], {v, 0});
     define(arguments[i], b_.convert(Scalar::S64, Scalar::S32, v));
   }
 }
 
-ir::thread::Program Lowering::portable(runtime::Launch& launch) {
+ir::thread::Program Lowering::portable(runtime::Launch& launch, int cluster) {
   const auto& g = grid_.as<ir::GridAttributes>();
   const int threads = std::clamp((g.threads + 31) / 32 * 32, 32, 1024);
   b_.program().threads = threads;
   declare_parameters();
   find_global_uses();
-  begin_group(b_.special(SpecialRegister::ThreadX), threads, 0);
+  cluster_ = cluster;
+  const Reg thread = b_.special(SpecialRegister::ThreadX);
+  begin_group(cluster > 1 ? begin_cluster(thread, threads) : Operand(thread), threads * cluster, 0);
   shared_base_ = Reg{};
   bind_arguments();
   choose_matrix_warps();
@@ -88,6 +91,10 @@ ir::thread::Program Lowering::portable(runtime::Launch& launch) {
   launch.symbol = b_.program().name;
   launch.target = runtime::LaunchTarget::Cuda;
   for (const ir::Index& extent : g.extents) launch.grid.push_back(arguments_.expression(arguments_.map(extent)));
+  if (cluster > 1) {
+    launch.grid[0] = runtime::combine(runtime::ExpressionOp::Mul, {launch.grid[0], runtime::constant(cluster)});
+    launch.cluster = {static_cast<uint32_t>(cluster), 1, 1};
+  }
   launch.threads = runtime::constant(threads);
   launch.shared_bytes = runtime::constant(shared_bytes_);
   return b_.finish();
