@@ -7,6 +7,8 @@
 #include <charconv>
 #include <optional>
 
+#include "bench/oracle/arguments.h"
+
 namespace tilewright::bench {
 namespace {
 
@@ -285,6 +287,22 @@ std::string workload_key(const Workload& workload) {
   return key;
 }
 
+namespace {
+
+/// Numbers of elements are 64-bit integers everywhere.
+Status check_sizes(const Workload& workload, const std::string& key) {
+  for (const Argument& argument : arguments(workload)) {
+    int64_t count = 1;
+    for (const int64_t extent : argument.shape) {
+      if (__builtin_mul_overflow(count, std::max<int64_t>(1, extent), &count))
+        return bad_key(key, fmt::format("{} has more than 2^63 elements", argument.name), "choose smaller sizes");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Status validate(const Workload& workload) {
   const std::string key = workload_key(workload);
   if (workload.operation == Operation::Attention &&
@@ -302,6 +320,7 @@ Status validate(const Workload& workload) {
   if (workload.operation == Operation::TopK && std::stoll(workload.variant.substr(1)) > workload.dim("C")) {
     return bad_key(key, "k exceeds the row", "k ≤ C");
   }
+  if (Status sizes = check_sizes(workload, key); !sizes) return sizes;
   return check_lengths(workload);
 }
 
