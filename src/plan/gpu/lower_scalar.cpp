@@ -181,6 +181,21 @@ Operand Lowering::compare(CompareOp op, DType dtype, Operand x, Operand y) {
   return b_.compare(how, register_type(dtype), x, y);
 }
 
+namespace {
+
+/// f64 to f32 rounded to odd: what is rounded again, to fewer bits, is then rounded as if once.
+Operand rounded_to_odd(Builder& b, Operand x) {
+  const Operand near = b.convert(Scalar::F32, Scalar::F64, x);
+  const Operand back = b.convert(Scalar::F64, Scalar::F32, near);
+  const Operand beyond =
+      b.compare(Compare::Gt, Scalar::F64, b.unary(Op::Abs, Scalar::F64, back), b.unary(Op::Abs, Scalar::F64, x));
+  const Operand cut = b.select(Scalar::B32, beyond, b.sub(Scalar::U32, near, 1), near);
+  const Operand inexact = b.compare(Compare::Ne, Scalar::F64, back, x);
+  return b.select(Scalar::B32, inexact, b.bit_or(Scalar::B32, cut, 1), cut);
+}
+
+}  // namespace
+
 Operand Lowering::cast(DType from, DType to, Operand x) {
   if (from == to) return x;
   const Scalar source = register_type(from), target = register_type(to);
@@ -194,6 +209,7 @@ Operand Lowering::cast(DType from, DType to, Operand x) {
   }
   if (is_float(to)) {
     if (source == target) return rounded(to, x);
+    if (is_storage_float(to) && source == Scalar::F64 && !x.is_constant) return rounded(to, rounded_to_odd(b_, x));
     return rounded(to, b_.convert(target, source, x));
   }
   if (is_float(from)) {

@@ -41,8 +41,13 @@ class CudaDevice final : public runtime::Device {
   }
   runtime::Status copy_in(void* to, const void* host, size_t bytes) override {
     if (Status s = device_.make_current(); !s) return to_status(s);
-    return to_status(device_.driver().check(
-        device_.driver().copy_to_device(reinterpret_cast<uint64_t>(to), host, bytes), "copying to the device"));
+    const Driver& driver = device_.driver();
+    if (Status s =
+            driver.check(driver.copy_to_device(reinterpret_cast<uint64_t>(to), host, bytes), "copying to the device");
+        !s)
+      return to_status(s);
+    // The copy of pageable memory may still be under way, and streams of the caller need not wait for the default one.
+    return to_status(driver.check(driver.stream_synchronize(nullptr), "copying to the device"));
   }
   runtime::Status copy_out(void* host, const void* from, size_t bytes) override {
     if (Status s = device_.make_current(); !s) return to_status(s);

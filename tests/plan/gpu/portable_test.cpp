@@ -201,6 +201,36 @@ kernel sums(A: i8[64, 64], B: i8[64, 32]) -> (S: i32[64], G: i8[64], W: i32[64])
   }
 }
 
+// From f64 to sixteen bits there is one rounding, not one to f32 and another.
+TEST(Portable, NarrowFloatsAreRoundedOnce) {
+  const char* text = R"(
+kernel narrow(X: f64[64]) -> (Y: f16[64], Z: bf16[64])
+{
+  grid (b: 1) threads(32) {
+    x = fragment f64[64]
+    copy(X, x)
+    for i in parallel(64) {
+      Y[i] = f16(x[i])
+      Z[i] = bf16(x[i])
+    }
+  }
+}
+)";
+  GpuCase c{text,
+            "narrow",
+            {},
+            {integers(DType::F64, {64}, 1), integers(DType::F16, {64}, 2), integers(DType::BF16, {64}, 3)},
+            {}};
+  // Just beside the middle of two neighbours of f16 (2^-11) and of bf16 (2^-8), closer than f32 can tell.
+  const double beside = 0x1p-40, infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> hard = {1 + 0x1p-11 + beside, 1 + 0x1p-11 - beside, 1 + 0x3p-11 - beside,
+                                    1 + 0x1p-8 + beside,  1 + 0x1p-8 - beside,  -(1 + 0x3p-8) + beside,
+                                    65520 - beside,       0x1p-25 + 0x1p-80,    -0x1p-25,
+                                    infinity,             1e300,                -0.0};
+  for (size_t i = 0; i < hard.size(); ++i) std::memcpy(c.arrays[0].data() + i * 8, &hard[i], 8);
+  EXPECT_EQ(run_case(c, kA100), "");
+}
+
 // Extents known only at run time: vectors where they divide, single elements where they do not.
 TEST(Portable, MatrixVectorProductAtAnyExtent) {
   for (const int64_t k : {256, 250, 96, 8}) {
