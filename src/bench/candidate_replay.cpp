@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "bench/oracle/check.h"
 #include "bench/oracle/contract.h"
 
 namespace tilewright::bench {
@@ -15,6 +16,11 @@ struct CandidateReplay::Ready {
   std::vector<candidate::Tensor> tensors;
   std::vector<std::byte> workspace;
   size_t row_bytes = 0;  ///< of the first output, along the key's dimension
+
+  void* aligned_workspace() {
+    const auto address = reinterpret_cast<uintptr_t>(workspace.data());
+    return workspace.data() + (64 - address % 64) % 64;
+  }
 };
 
 CandidateReplay::CandidateReplay(const candidate::Kinds& kinds, CandidateReplayOptions options)
@@ -73,12 +79,32 @@ Result<std::unique_ptr<CandidateReplay::Ready>> CandidateReplay::prepare(const O
     if (all[i].is_output() && !ready->row_bytes)
       ready->row_bytes = static_cast<size_t>(all[i].byte_count() / std::max<int64_t>(1, rows));
   }
+  if (Status status = check(order, workload, *ready, *echo); !status) return std::unexpected(status.error());
   return ready;
 }
 
+Status CandidateReplay::check(const Order& order, const Workload& workload, Ready& ready, const candidate::Echo& echo) {
+  PreparedKernel kernel;
+  kernel.echo = echo;
+  kernel.launch = [&](std::span<const candidate::Tensor> tensors) {
+    return ready.candidate->launch(tensors, ready.aligned_workspace(), nullptr);
+  };
+  CheckOptions options;
+  options.fuzz = options.mutants = false;
+  options.candidate_name = order.spelling;
+  options.reference.max_flops = 2e8;  // a sample of rows: a key is checked in milliseconds
+  const ShapeReport report = check_prepared(workload, kernel, options);
+  if (report.state == ShapeReport::State::Accepted) return {};
+  wrong_ = fmt::format("{} at {}: {}", order.spelling, workload_key(workload),
+                       report.findings.empty()
+                           ? std::string(name(report.state))
+                           : fmt::format("{}: {}", report.findings.front().rule, report.findings.front().text));
+  return fail(DiagnosticCode::E1647, "not timed: " + wrong_,
+              "nothing is served by a kernel that computes wrong results; tilewright bench shows the whole check");
+}
+
 Result<traffic::ReplayOperator::Run> CandidateReplay::launch(Ready& ready, int64_t prompt) {
-  const auto address = reinterpret_cast<uintptr_t>(ready.workspace.data());
-  void* workspace = ready.workspace.data() + (64 - address % 64) % 64;
+  void* workspace = ready.aligned_workspace();
   const int64_t start = clock_.now_ns();
   const Status status = ready.candidate->launch(ready.tensors, workspace, nullptr);
   const int64_t end = clock_.now_ns();

@@ -2,6 +2,8 @@
 //
 // The trace's key sets one dimension of the workload (M of a product, SQ of attention). Buffers are made once, for the
 // longest prompt; a shorter one sees their beginning, so equal prompts see equal data. In-process candidates only.
+// Guarantee: every kernel is judged by the oracle, on rows it samples, before it is timed once; a wrong one ends the
+// replay (`wrong`). The check is outside of every time that is reported.
 #pragma once
 
 #include <map>
@@ -38,6 +40,9 @@ class CandidateReplay : public traffic::ReplayOperator {
   Result<Run> run(int64_t key, int64_t prompt) override;
   Result<Run> run_fallback(int64_t prompt) override;
 
+  /// Why a kernel was rejected by the oracle; empty: none was.
+  const std::string& wrong() const { return wrong_; }
+
  private:
   struct Ready;
   /// What is opened for how many rows, with which configuration and cache.
@@ -47,6 +52,7 @@ class CandidateReplay : public traffic::ReplayOperator {
     std::string config, cache;
   };
   Result<std::unique_ptr<Ready>> prepare(const Order& order, double* compile_s);
+  Status check(const Order& order, const Workload& workload, Ready& ready, const candidate::Echo& echo);
   Result<Run> launch(Ready& ready, int64_t prompt);
 
   const candidate::Kinds& kinds_;
@@ -54,6 +60,7 @@ class CandidateReplay : public traffic::ReplayOperator {
   std::vector<std::vector<std::byte>> buffers_;
   std::map<int64_t, std::unique_ptr<Ready>> kernels_, fallbacks_;
   measure::FastClock clock_;
+  std::string wrong_;
 };
 
 /// Every dimension of the comma-separated list is set to `key`.

@@ -30,13 +30,13 @@ Change compare_values(const Cell& before, const Cell& after, double delta) {
 }
 
 GateLine judge(const Cell& before, const Cell* after, double delta) {
-  GateLine line{key(before), Change::Same, before.value.value_or(0), 0, "", before.seq, 0};
+  GateLine line{key(before), Change::Same, before.value, std::nullopt, "", before.seq, 0};
   if (after == nullptr) {
     line.change = Change::Missing;
     line.why = "measured before, absent now";
     return line;
   }
-  line.after = after->value.value_or(0);
+  line.after = after->value;
   line.after_seq = after->seq;
   if (after->state == State::Failed) {
     line.change = Change::Broken;

@@ -2,6 +2,7 @@
 // their cells.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "bench/record/cell.h"
@@ -19,7 +20,7 @@ std::string_view name(Change change);
 struct GateLine {
   CellKey key;
   Change change = Change::Same;
-  double before = 0, after = 0;
+  std::optional<double> before, after;  ///< nothing: that side has no number
   std::string why;
   uint64_t before_seq = 0, after_seq = 0;
 };

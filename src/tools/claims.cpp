@@ -7,6 +7,8 @@
 #include <fstream>
 #include <memory>
 
+#include "bench/decision/objective.h"
+#include "bench/oracle/workload.h"
 #include "bench/record/cell_log.h"
 #include "tools/command.h"
 
@@ -65,7 +67,25 @@ Result<ExitCode> run_lint(const Options& options) {
   return std::ranges::any_of(checked->lints, is_serious) ? ExitCode::InvalidMeasurement : ExitCode::Ok;
 }
 
+/// What a claim says of itself has to be sayable: a day that was, types that are, a name that is no path.
+Status check_source(const ClaimSource& source) {
+  const auto refuse = [](std::string message, const char* help) {
+    return fail(DiagnosticCode::E1600, std::move(message), help);
+  };
+  const std::string today = bench::utc_now().substr(0, 10);
+  if (!is_date(source.as_of))
+    return refuse(fmt::format("--as-of '{}' is no day", source.as_of), "write it like 2026-01-31");
+  if (days_between(today, source.as_of) > 1)
+    return refuse(fmt::format("--as-of {} is still to come", source.as_of), "give the day on which the table stood");
+  if (source.candidate.find('/') != std::string::npos || source.candidate.starts_with('.'))
+    return refuse(fmt::format("--candidate '{}' is a path, not a name", source.candidate), "name whose kernel it is");
+  if (const Result<bench::DTypes> dtypes = bench::parse_dtypes(source.dtype); !dtypes)
+    return std::unexpected(dtypes.error());
+  return {};
+}
+
 Result<ExitCode> run_import(const Options& options) {
+  if (Status status = check_source(options.source); !status) return std::unexpected(status.error());
   const Result<Checked> checked = check_file(options);
   if (!checked) return std::unexpected(checked.error());
   std::vector<bench::Cell> cells = claimed_cells(checked->table, checked->lints, options.source);

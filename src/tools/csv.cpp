@@ -32,7 +32,11 @@ Result<ExitCode> check_table(const std::string& path) {
   auto text = read_text(path);
   if (!text) return std::unexpected(text.error());
   auto rows = bench::parse_table(*text);
-  if (!rows) return std::unexpected(rows.error());
+  if (!rows) {
+    Diagnostic error = rows.error();
+    error.message = fmt::format("{}: {}", path, error.message);
+    return std::unexpected(std::move(error));
+  }
   fmt::print("{}: {} rows, well formed\n", path, rows->size());
   return ExitCode::Ok;
 }

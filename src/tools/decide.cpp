@@ -41,7 +41,7 @@ Result<ExitCode> run_register(const Options& options, const Objective& objective
   const auto measured = static_cast<uint64_t>(std::ranges::count(*cells, bench::State::Measured, &bench::Cell::state));
   if (Status status = register_objective(options.out, objective, measured); !status)
     return std::unexpected(status.error());
-  const Result<std::optional<Registration>> found = find_registration(options.out, objective.digest);
+  const Result<std::optional<Registration>> found = find_registration(options.out, objective);
   if (!found) return std::unexpected(found.error());
   fmt::print("{}: objective {} registered {}{}\n", options.file("objectives.jsonl").string(),
              objective.digest.substr(0, 16), (*found)->at,
@@ -55,8 +55,8 @@ Result<ExitCode> run_register(const Options& options, const Objective& objective
 
 Result<Evidence> gather(const Options& options, const Objective& objective) {
   EvidenceInput input;
-  input.folder = options.out;
   input.draws = options.draws;
+  if (options.out != "out") input.folder = options.out;
   Result<std::vector<bench::Cell>> cells = read_record(options);
   if (!cells) return std::unexpected(cells.error());
   input.cells = std::move(*cells);
@@ -66,7 +66,7 @@ Result<Evidence> gather(const Options& options, const Objective& objective) {
     if (!costs) return std::unexpected(costs.error());
     input.costs = std::move(*costs);
   }
-  Result<std::optional<Registration>> registration = find_registration(options.out, objective.digest);
+  Result<std::optional<Registration>> registration = find_registration(options.out, objective);
   if (!registration) return std::unexpected(registration.error());
   input.registration = std::move(*registration);
   if (std::ifstream replay(options.file("replay.json")); replay)
@@ -93,7 +93,7 @@ void print_decision(const Decision& decision, const Objective& objective, const 
   }
   fmt::print("\nbreak-even calls   per process start {} · per upgrade {} · per adoption {}\n",
              to_string(decision.break_evens.per_start), to_string(decision.break_evens.per_upgrade),
-             decision.break_evens.has_adoption ? to_string(decision.break_evens.per_adoption) : "not-run");
+             to_string(decision.break_evens.per_adoption));
   if (decision.amdahl) {
     fmt::print(
         "model              {:.1f} % of its time is here: predicted gain {:+.1f} %, measured {}, at most {:.1f} %\n",

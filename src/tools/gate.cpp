@@ -29,12 +29,16 @@ Result<std::vector<bench::Cell>> load(const std::string& path) {
   return std::move(cells->cells);
 }
 
+std::string text_of(const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : "not-run"; }
+nlohmann::json json_of(const std::optional<double>& value) { return value ? nlohmann::json(*value) : nlohmann::json(); }
+
 void print_line(const bench::GateLine& line) {
-  const double ratio = line.before > 0 ? line.after / line.before : 0;
-  fmt::print("{:<14} {:<12} {:>12.6g} → {:>12.6g} {:>8}  {} · {}{}\n", bench::name(line.change),
-             bench::info(line.key.stage).metric, line.before, line.after,
-             ratio > 0 ? fmt::format("×{:.3f}", ratio) : "", line.key.candidate, line.key.subject.shape,
-             line.why.empty() ? "" : " · " + line.why);
+  const bool is_check = line.key.stage == bench::Stage::Check;
+  const bool has_ratio = line.before && line.after && *line.before > 0;
+  fmt::print("{:<14} {:<12} {:>12} → {:>12} {:>8}  {} · {}{}\n", bench::name(line.change),
+             bench::info(line.key.stage).metric, is_check ? "" : text_of(line.before),
+             is_check ? "" : text_of(line.after), has_ratio ? fmt::format("×{:.3f}", *line.after / *line.before) : "",
+             line.key.candidate, line.key.subject.shape, line.why.empty() ? "" : " · " + line.why);
 }
 
 nlohmann::json report_json(const bench::GateReport& report) {
@@ -45,8 +49,8 @@ nlohmann::json report_json(const bench::GateReport& report) {
                      {"candidate", line.key.candidate},
                      {"shape", line.key.subject.shape},
                      {"dtype", line.key.subject.dtype},
-                     {"before", line.before},
-                     {"after", line.after},
+                     {"before", json_of(line.before)},
+                     {"after", json_of(line.after)},
                      {"before_seq", line.before_seq},
                      {"after_seq", line.after_seq},
                      {"why", line.why}});

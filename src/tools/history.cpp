@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,10 @@ Result<ExitCode> run_show(const Options& options) {
   if (!stage)
     return fail(DiagnosticCode::E1600, fmt::format("unknown stage '{}'", options.stage),
                 "use a metric like warm_ms, compile_ms, peak_mb");
+  std::error_code ignored;
+  if (!std::filesystem::exists(options.database, ignored))
+    return fail(DiagnosticCode::E1664, fmt::format("there is no history {}", options.database),
+                "`tilewright history add COMMIT` makes it; --db names another");
   const Result<report::History> history = report::History::open(options.database);
   if (!history) return std::unexpected(history.error());
   report::HistoryFilter filter = options.filter;

@@ -110,6 +110,10 @@ Result<ExitCode> run_simulate(Options& options) {
     cases = {{"exact", "block"},  {"exact", "background"},  {"pad64", "block"},
              {"pad128", "block"}, {"pad128", "background"}, {"pow2", "block"}};
   }
+  for (const auto& [policy_text, miss_text] : cases) {  // refused before a table is begun
+    if (const Result<KeyPolicy> policy = KeyPolicy::parse(policy_text); !policy) return std::unexpected(policy.error());
+    if (const auto handling = parse_miss_handling(miss_text); !handling) return std::unexpected(handling.error());
+  }
   nlohmann::json all = nlohmann::json::array();
   if (!options.json) {
     fmt::print("{}: {} requests in {:.0f} s   [simulated: {} ms + {} µs × tokens, compile {} ms, fallback × {}]\n\n",
@@ -119,9 +123,7 @@ Result<ExitCode> run_simulate(Options& options) {
   }
   for (const auto& [policy_text, miss_text] : cases) {
     const Result<KeyPolicy> policy = KeyPolicy::parse(policy_text);
-    if (!policy) return std::unexpected(policy.error());
     const Result<MissHandling> handling = parse_miss_handling(miss_text);
-    if (!handling) return std::unexpected(handling.error());
     const SimulationResult result = simulate(*trace, *policy, *handling, *model);
     if (!options.json) print_simulation(result);
     nlohmann::json json = to_json(result, *model);

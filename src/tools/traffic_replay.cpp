@@ -32,10 +32,10 @@ struct Options {
 };
 
 /// The keys of the trace that a verified bucket serves, each with the bucket's configuration; the rest takes the
-/// fallback.
-void find_pinned(const Options& options, const std::set<int64_t>& keys, const Session& session, ReplayOptions& replay,
+/// fallback. False when the record, or a bucket of it, is not what it was made from.
+bool find_pinned(const Options& options, const std::set<int64_t>& keys, const Session& session, ReplayOptions& replay,
                  bench::CandidateReplayOptions& kernels) {
-  if (options.best.empty()) return;
+  if (options.best.empty()) return true;
   const dispatch::Pinned pinned = open_pinned(
       options.best, session.kinds, {.candidate = kernels.kernel, .out = options.out, .threads = kernels.threads});
   for (const std::string& notice : pinned.notices()) fmt::print(stderr, "pinned: {}\n", notice);
@@ -47,6 +47,7 @@ void find_pinned(const Options& options, const std::set<int64_t>& keys, const Se
     replay.pinned_keys.push_back(key);
     kernels.configs[key] = bench::config_text(choice.bucket->config);
   }
+  return pinned.notices().empty();
 }
 
 void print_report(const ReplayReport& r, const Options& options) {
@@ -63,7 +64,10 @@ void print_report(const ReplayReport& r, const Options& options) {
              r.break_even_s ? fmt::format("at {:.0f} s", *r.break_even_s) : "never");
   fmt::print("  fallback    {:.1f} % of requests; pad waste {:.1f} %; goodput below {} ms {:.1f} %\n",
              100 * s.fallback_share, 100 * s.pad_waste, options.good_ms, 100 * r.goodput);
-  if (r.serving == "pinned") fmt::print("  left on the table {:.1f} ms\n", 1e3 * r.left_on_table_s);
+  if (r.serving == "pinned") {
+    fmt::print("  left on the table {:.1f} ms [{:.1f}, {:.1f}] (95 % of each key's paired median)\n",
+               1e3 * r.left_on_table_s, 1e3 * r.left_low_s, 1e3 * r.left_high_s);
+  }
   if (r.serving == "adaptive") {
     fmt::print("  switches {}, unexplained {}, rollbacks {}, explored {}, distinct outputs {}{}\n", r.switches,
                r.unexplained_switches, r.rollbacks, r.explored, r.distinct_outputs,
@@ -112,6 +116,23 @@ Result<ServingPolicy> parse_serving(const std::string& text) {
   return fail(DiagnosticCode::E1644, fmt::format("unknown serving policy '{}'", text), "use jit, pinned or adaptive");
 }
 
+/// What a policy cannot do without: said before anything runs.
+Status check_files(const Options& options, ServingPolicy serving) {
+  std::error_code ignored;
+  if (serving == ServingPolicy::Pinned && options.best.empty()) {
+    return fail(DiagnosticCode::E1600, "pinned serving has no record: every request would take the fallback",
+                "name the verified winners with --best out/best.json; `tilewright tune` writes them");
+  }
+  if (!options.best.empty() && !std::filesystem::exists(options.best, ignored))
+    return fail(DiagnosticCode::E1600, fmt::format("there is no {}", options.best), "check --best");
+  const std::filesystem::path folder = std::filesystem::path(options.telemetry).parent_path();
+  if (serving == ServingPolicy::Adaptive && !folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    return fail(DiagnosticCode::E1600, fmt::format("there is no folder {} for the telemetry", folder.string()),
+                "make it, or correct --telemetry");
+  }
+  return {};
+}
+
 Result<ExitCode> run_replay(const Options& options, Session& session) {
   const Result<ServingPolicy> serving = parse_serving(options.serving);
   if (!serving) return std::unexpected(serving.error());
@@ -121,6 +142,7 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
                "start\n");
     return ExitCode::PolicyViolation;
   }
+  if (Status status = check_files(options, *serving); !status) return std::unexpected(status.error());
   Result<Trace> trace = load_trace(options.trace);
   if (!trace) return std::unexpected(trace.error());
   if (options.limit > 0 && std::ssize(trace->requests) > options.limit)
@@ -154,7 +176,7 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
   const int64_t longest = keys.empty() ? 1 : std::max<int64_t>(1, *keys.rbegin());
   std::error_code ignored;
   std::filesystem::create_directories(options.out, ignored);
-  find_pinned(options, keys, session, replaying, kernels);
+  const bool is_verified = find_pinned(options, keys, session, replaying, kernels);
   bench::CandidateReplay server(session.kinds, std::move(kernels));
   if (Status status = server.allocate(longest); !status) return std::unexpected(status.error());
   ProgressLine progress("requests");
@@ -163,6 +185,10 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
   };
   const Result<ReplayReport> report = replay(*trace, *policy, server, replaying);
   progress.finish();
+  if (!report && !server.wrong().empty()) {
+    fmt::print(stderr, "{}", render(report.error()));
+    return ExitCode::Incorrect;
+  }
   if (!report) return std::unexpected(report.error());
   if (Status status = write_files(options, *report); !status) return std::unexpected(status.error());
   std::filesystem::remove_all(std::filesystem::path(options.out) / "replay-cache", ignored);
@@ -171,7 +197,7 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
   } else {
     print_report(*report, options);
   }
-  return ExitCode::Ok;
+  return is_verified ? ExitCode::Ok : ExitCode::Stale;
 }
 
 }  // namespace
@@ -200,6 +226,10 @@ std::pair<CLI::App*, Run> add_traffic_replay(CLI::App& traffic, Session& session
   part->add_option("--limit", options->limit, "requests to replay; 0 for all")->capture_default_str();
   part->add_option("--out", options->out, "folder of the record: service.json, replay.json")->capture_default_str();
   part->add_flag("--json", options->json, "print JSON");
+  part->footer(
+      "Every kernel is judged by the oracle before it is timed.\n"
+      "Exit codes: 3 a wrong result, 7 --best is not what it was made from (the fallback served), 9 adaptive without "
+      "telemetry.");
   return {part, [options, &session] { return run_replay(*options, session); }};
 }
 

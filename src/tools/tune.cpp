@@ -68,9 +68,13 @@ void print_outcome(const TuneOutcome& outcome) {
   for (const RunoffRow& row : outcome.runoff.rows) {
     const Trial& trial = *std::ranges::find(outcome.trials, row.point, &Trial::point);
     const measure::PairedResult& r = row.against_incumbent;
-    fmt::print("  {} {:<36} {:>9.4g} ms  × {:.3f} [{:.3f}, {:.3f}] {}\n",
-               row.point == outcome.runoff.winner ? "→" : " ", to_string(trial.config), row.median_ms, r.ratio,
-               r.interval95.low, r.interval95.high, measure::name(r.verdict));
+    // The first is what the others are held against: a ratio to itself would be no measurement.
+    const bool is_first = &row == &outcome.runoff.rows.front();
+    fmt::print("  {} {:<36} {:>9.4g} ms  {}\n", row.point == outcome.runoff.winner ? "→" : " ", to_string(trial.config),
+               row.median_ms,
+               is_first ? std::string("the others are held against this one")
+                        : fmt::format("× {:.3f} [{:.3f}, {:.3f}] {}", r.ratio, r.interval95.low, r.interval95.high,
+                                      measure::name(r.verdict)));
   }
   fmt::print("winner {}: {}\n", to_string(outcome.winner.config), outcome.runoff.why);
   const auto interval = outcome.confirmed.interval;
@@ -107,6 +111,24 @@ Status record_cell(const Options& options, const TuneCase& one, const TuneOutcom
   return log->append(cell);
 }
 
+/// A record is read from any folder: the library and the space are remembered by their whole names.
+std::string absolute_spelling(const std::string& spelling) {
+  constexpr std::string_view kLibrary = "lib:";
+  if (!spelling.starts_with(kLibrary)) return spelling;
+  const size_t end = std::min(spelling.find('?'), spelling.size());
+  const std::filesystem::path path = spelling.substr(kLibrary.size(), end - kLibrary.size());
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return spelling;  // the loader knows where
+  return std::string(kLibrary) + std::filesystem::absolute(path, ignored).lexically_normal().string() +
+         spelling.substr(end);
+}
+
+nlohmann::json absolute_space(const nlohmann::json& word) {
+  std::error_code ignored;
+  if (!word.is_string() || word.get<std::string>().empty()) return word;
+  return std::filesystem::absolute(word.get<std::string>(), ignored).lexically_normal().string();
+}
+
 struct Tuned {
   BestRecord record;
   std::vector<ShapePayoff> shapes;
@@ -136,10 +158,10 @@ Status tune_case(const Options& options, const TuneCase& one, Session& session, 
   bucket.when = one.when;
   bucket.weight = one.share;
   for (const auto& [dim, extent] : one.workload.dims) bucket.dims[dim] = extent;
-  bucket.made_from = {{"candidate", one.candidate},
+  bucket.made_from = {{"candidate", absolute_spelling(one.candidate)},
                       {"shape", bench::workload_key(one.workload)},
                       {"dtype", bench::to_string(one.workload.dtypes)},
-                      {"space", one.space_word}};
+                      {"space", absolute_space(one.space_word)}};
   tuned.shapes.push_back({one.key, one.share,
                           bucket.default_median_ms > 0 ? bucket.default_median_ms : bucket.median_ms,
                           bucket.median_ms});
@@ -202,8 +224,10 @@ Result<ExitCode> run_tune(Options options, Session& session) {
                              : fmt::format("on {} under {}, {:.0f} % of whose requests these shapes serve",
                                            tuned.record.traffic.value("trace", ""),
                                            tuned.record.traffic.value("policy", ""), 100 * payoff.covered);
-  fmt::print("tuned {:.4g} ms against default {:.4g} ms a call: tuning {} {}\n", payoff.tuned_ms, payoff.default_ms,
-             describe(payoff), on);
+  fmt::print(
+      "tuned {:.4g} ms a call, {:.4g} ms at the space's default point (its first, where it names none): tuning "
+      "{} {}\n",
+      payoff.tuned_ms, payoff.default_ms, describe(payoff), on);
   fmt::print("wrote {}   reproduce: tilewright tune replay {}\n", path, path);
   return ExitCode::Ok;
 }
@@ -270,13 +294,18 @@ Result<ExitCode> run_explain(const Options& options, Session& session) {
 }
 
 void add_search_options(CLI::App& app, Options& o) {
-  app.add_option("--runs", o.tune.runs, "trials; 0 for the whole space")->capture_default_str();
+  app.add_option("--runs", o.tune.runs, "trials; 0 for the whole space")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--seed", o.tune.seed, "of the search")->capture_default_str();
   app.add_option("--budget-s", o.tune.budget_s, "stop searching after this many seconds; 0 for no limit")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--top", o.tune.top, "contestants of the runoff")->capture_default_str()->check(CLI::Range(1, 32));
   app.add_option("--jobs", o.tune.jobs, "compiles side by side")->capture_default_str()->check(CLI::Range(1, 256));
-  app.add_option("--timeout-s", o.tune.limits.run_timeout_s, "of one trial's check and samples")->capture_default_str();
+  app.add_option("--timeout-s", o.tune.limits.run_timeout_s, "of one trial's check and samples")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("--require", o.require, "configuration (or best.json) that must be beaten")->type_name("FILE");
   app.add_option("--traffic", o.words.traffic, "trace or snapshot: tune its heaviest shapes, weigh by their share")
       ->type_name("FILE");

@@ -55,11 +55,13 @@ Line check(const std::string& path, const tune::BestBucket& bucket, const Option
   return line;
 }
 
-std::vector<Line> check_all(const Options& options, const candidate::Kinds& kinds) {
+/// A record that cannot be opened was not validated: nothing of it is a cost.
+Result<std::vector<Line>> check_all(const Options& options, const candidate::Kinds& kinds) {
   std::vector<Line> lines;
   ProgressLine progress("records");
   for (const std::string& path : options.records) {
     const Result<tune::BestRecord> record = tune::load_record(path);
+    if (!record && record.error().code == DiagnosticCode::E3300) return std::unexpected(record.error());
     if (!record) {
       lines.push_back({.record = path, .state = State::Stale, .why = record.error().message});
       continue;
@@ -80,7 +82,9 @@ void print_lines(const std::vector<Line>& lines) {
 }
 
 Result<ExitCode> run_validate(const Options& options, const candidate::Kinds& kinds) {
-  const std::vector<Line> lines = check_all(options, kinds);
+  const Result<std::vector<Line>> checked = check_all(options, kinds);
+  if (!checked) return std::unexpected(checked.error());
+  const std::vector<Line>& lines = *checked;
   decision::CostEntry entry{.candidate = options.name, .kind = decision::CostKind::Validate, .is_measured = true};
   nlohmann::json list = nlohmann::json::array();
   for (const Line& line : lines) {

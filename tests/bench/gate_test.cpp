@@ -30,7 +30,10 @@ TEST(Gate, AWrongResultIsBroken) {
 }
 
 TEST(Gate, WhatWasMeasuredMustStillBe) {
-  EXPECT_EQ(gate_cells({warm(1)}, {}, {}).lines.at(0).change, Change::Missing);
+  const GateLine missing = gate_cells({warm(1)}, {}, {}).lines.at(0);
+  EXPECT_EQ(missing.change, Change::Missing);
+  EXPECT_EQ(missing.before, 1);
+  EXPECT_EQ(missing.after, std::nullopt) << "what is not there is not 0";
   EXPECT_EQ(judge(warm(1), not_run(key(warm(1)), "no device")), Change::Missing);
 }
 

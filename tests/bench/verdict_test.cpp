@@ -17,8 +17,8 @@ class VerdictOfToys : public ToyBench {
   void measure(const std::string& candidate, const std::string& rival) const {
     BenchOptions o = options(candidate);
     o.references = {kToy + rival};
-    o.budget.name = "ci";
-    o.budget.warm_processes = 3;
+    o.budget.name = "full";
+    o.budget.warm_processes = 6;
     o.budget.warm.timeout_ms = o.budget.hot.timeout_ms = 5000;
     const auto report = run_bench(o);
     ASSERT_TRUE(report) << report.error().message;
@@ -26,7 +26,7 @@ class VerdictOfToys : public ToyBench {
   std::string objective(const std::string& candidate) const {
     const std::string path = (out_ / "objective.json").string();
     std::ofstream(path) << R"({"candidate":"toy-)" << candidate
-                        << R"(","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","min_gain":0.1,)"
+                        << R"(","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","tuning_cost":"excluded","min_gain":0.1,)"
                         << R"("accepted_by":"A","accepted_on":"2026-01-31"})";
     return path;
   }

@@ -64,6 +64,7 @@ class Commands : public testing::Test {
       cell.state = bench::State::Measured;
       cell.value = value;
       cell.unit = std::string(bench::info(stage).unit);
+      cell.detail = {{"budget", "full"}, {"spelling", std::string("lib:./") + candidate + ".so"}};
       for (int p = 0; p < 6; ++p) {
         cell.samples.emplace_back();
         for (int i = 0; i < 200; ++i) cell.samples.back().push_back(value * (1 + 0.002 * random.normal()));
@@ -77,13 +78,14 @@ class Commands : public testing::Test {
                                        {bench::Stage::Warm, warm_ms}}) {
       add("ours", stage, value);
     }
+    add("library", bench::Stage::Check, 1.0);
     add("library", bench::Stage::Warm, reference_ms);
   }
   std::filesystem::path folder;
 };
 
 constexpr const char* kObjective =
-    R"({"candidate":"ours","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","accepted_by":"A","accepted_on":"2026-01-31"})";
+    R"({"candidate":"ours","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","tuning_cost":"excluded","accepted_by":"A","accepted_on":"2026-01-31"})";
 
 TEST_F(Commands, DecideAdoptsRejectsAndSaysWhatIsMissing) {
   const std::string objective = write("objective.json", kObjective), out = folder.string();
@@ -149,6 +151,87 @@ TEST_F(Commands, ClaimsAreKeptApart) {
 TEST_F(Commands, CostIsAppendedAndShown) {
   EXPECT_EQ(call(add_cost, {"add", "--candidate", "c", "--hours", "6", "--by", "A", "--out", folder.string()}).code, 0);
   EXPECT_EQ(nlohmann::json::parse(call(add_cost, {"show", "--json", "--out", folder.string()}).out)["hours"], 6.0);
+}
+
+TEST_F(Commands, CostBelongsToOneCandidate) {
+  const std::string out = folder.string();
+  ASSERT_EQ(call(add_cost, {"add", "--candidate", "mine", "--hours", "5000", "--by", "A", "--out", out}).code, 0);
+  const Answer stolen =
+      call(add_cost, {"add", "--candidate", "other", "--hours", "0", "--by", "B", "--corrects", "1", "--out", out});
+  EXPECT_EQ(stolen.code, 2);
+  EXPECT_NE(stolen.out.find("E1662"), std::string::npos) << stolen.out;
+  EXPECT_EQ(call(add_cost, {"add", "--candidate", "other", "--hours", "3", "--by", "B", "--out", out}).code, 0);
+  const std::string shown = call(add_cost, {"show", "--out", out}).out;
+  EXPECT_NE(shown.find("mine: 5000 h of people to adopt"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("other: 3 h of people to adopt"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("re-validation not-run"), std::string::npos) << shown;
+  EXPECT_EQ(call(add_cost, {"show", "--candidate", "other", "--out", out}).out.find("mine"), std::string::npos);
+}
+
+TEST_F(Commands, AMistypedRecordIsNoValidation) {
+  const Answer answer =
+      call(add_validate, {"--matrix", path("nofile.json"), "--candidate", "mine", "--out", folder.string()});
+  EXPECT_EQ(answer.code, 2) << answer.out;
+  EXPECT_FALSE(std::filesystem::exists(folder / "cost.jsonl"));
+}
+
+TEST_F(Commands, AReportSaysThatItsDecisionIsOld) {
+  const std::string objective = write("objective.json", kObjective), out = folder.string();
+  ASSERT_EQ(call(add_decide, {"--register", objective, "--out", out}).code, 0);
+  write_cells(1.0, 2.0);
+  ASSERT_EQ(call(add_decide, {objective, "--out", out, "--resamples", "500"}).code, 0);
+  EXPECT_EQ(call(add_report, {out, "--export-markdown", "-"}).out.find("stale"), std::string::npos);
+  {
+    bench::CellLog log = bench::CellLog::open(folder / "cells.jsonl").value();
+    bench::Cell wrong = bench::failed(bench::key(log.cells().front()), "mask");
+    ASSERT_TRUE(log.append(wrong).has_value());
+  }
+  EXPECT_NE(call(add_report, {out, "--export-markdown", "-"}).out.find("## ADOPT (stale)"), std::string::npos);
+}
+
+TEST_F(Commands, AWrongKernelIsNotServed) {
+  const std::string toy = std::string(TW_BINARY_DIR) + "/toys/toy.so";
+  if (!std::filesystem::exists(toy)) GTEST_SKIP() << "the toy is not built";
+  const std::string trace = write("t.csv", "t_s,in\n0,9\n1,10\n2,17\n");
+  for (const char* serving : {"jit", "adaptive"}) {
+    const Answer served = call(
+        add_traffic, {"replay", trace, "--candidate", "lib:" + toy + "?wrong=1", "--op", "gemm:1x8x8:nn", "--policy",
+                      "pad16", "--serving", serving, "--telemetry", path("t.jsonl"), "--out", folder.string()});
+    EXPECT_EQ(served.code, 3) << served.out;
+    EXPECT_EQ(served.out.find("p50"), std::string::npos) << served.out;
+    EXPECT_FALSE(std::filesystem::exists(folder / "replay.json"));
+  }
+  EXPECT_EQ(call(add_traffic, {"replay", trace, "--candidate", "lib:" + toy, "--op", "gemm:1x8x8:nn", "--policy",
+                               "pad16", "--out", folder.string()})
+                .code,
+            0);
+  EXPECT_EQ(call(add_traffic, {"replay", trace, "--candidate", "lib:" + toy, "--op", "gemm:1x8x8:nn", "--serving",
+                               "pinned", "--out", folder.string()})
+                .code,
+            2);
+}
+
+TEST_F(Commands, AClaimHasADayATypeAndAName) {
+  const std::string table = write("table.md", "| M | N | K | Latency (ms) |\n|---|---|---|---|\n| 8 | 8 | 8 | 1 |\n");
+  const auto import = [&](const char* day, const char* dtype, const char* candidate) {
+    return call(add_claims, {"import", table, "--device", "h100", "--candidate", candidate, "--source", "README",
+                             "--as-of", day, "--dtype", dtype, "--out", folder.string()})
+        .code;
+  };
+  EXPECT_EQ(import("2026-13-45", "f16", "theirs"), 2);
+  EXPECT_EQ(import("2199-01-01", "f16", "theirs"), 2);
+  EXPECT_EQ(import("2026-01-31", "f99", "theirs"), 2);
+  EXPECT_EQ(import("2026-01-31", "f16", "../../x"), 2);
+  EXPECT_FALSE(std::filesystem::exists(folder / "cells.jsonl"));
+  EXPECT_EQ(import("2026-01-31", "f16", "theirs"), 0);
+}
+
+TEST_F(Commands, ReadingMakesNoFileAndATornRecordIsNone) {
+  EXPECT_EQ(call(add_history, {"show", "--db", path("none.db")}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder / "none.db"));
+  write("cells.jsonl", "{\"seq\":1,");
+  EXPECT_EQ(call(add_report, {folder.string()}).code, 2);
+  EXPECT_EQ(call(add_tune, {"lib:x.so", "--op", "gemm:8x8x8:nn", "--space", path("s.json"), "--runs", "-4"}).code, 2);
 }
 
 TEST_F(Commands, ReportAndHistoryReadARecord) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/decision/closing_command.h"
+#include "bench/decision/repayment.h"
+
 namespace tilewright::decision {
 
 using bench::Cell;
@@ -12,51 +15,6 @@ using bench::Stage;
 using bench::State;
 
 namespace {
-
-/// How the command line spells a candidate of the record.
-std::string spelling_of(const std::string& candidate, const std::map<Stage, Cell>& cells) {
-  for (const auto& [stage, cell] : cells) {
-    if (cell.detail.is_object() && cell.detail.contains("spelling")) return cell.detail.value("spelling", candidate);
-  }
-  return candidate;
-}
-
-std::string workload_words(const Evidence& evidence) {
-  if (evidence.subject.shape.empty()) return "";
-  return fmt::format(" --op {} --dtype {}", evidence.subject.shape, evidence.subject.dtype);
-}
-
-/// As the record was measured, and into the same record: without these words the answer would land elsewhere.
-std::string record_words(const Evidence& evidence) {
-  std::string words;
-  for (const auto& [stage, cell] : evidence.cells) {
-    if (!cell.detail.is_object() || !cell.detail.contains("threads")) continue;
-    words = fmt::format(" --threads {}", cell.detail.value("threads", 1));
-    break;
-  }
-  if (!evidence.folder.empty() && evidence.folder != "out") words += " --out " + evidence.folder;
-  return words;
-}
-
-/// The command that measures what an open clause lacks.
-std::string bench_command(const Evidence& evidence, Stage stage, const Cell* cell) {
-  if (cell && !cell->how_to_run.empty()) return cell->how_to_run;
-  const std::string candidate = spelling_of(evidence.candidate, evidence.cells);
-  if (stage == Stage::Tune)
-    return fmt::format("tilewright tune {}{} --space space.json", candidate, workload_words(evidence));
-  std::string rival;
-  if (!evidence.reference_cells.empty())
-    rival = " --reference " + spelling_of(evidence.reference, evidence.reference_cells);
-  return fmt::format("tilewright bench {}{}{} --budget full{}", candidate, workload_words(evidence), rival,
-                     record_words(evidence));
-}
-
-std::string compare_command(const Evidence& evidence) {
-  const std::string words = record_words(evidence);
-  return fmt::format("tilewright compare {} {}{} --rounds 400{}{}", spelling_of(evidence.candidate, evidence.cells),
-                     spelling_of(evidence.reference, evidence.reference_cells), workload_words(evidence), words,
-                     words.find("--out") == std::string::npos ? " --out out" : "");
-}
 
 class Judge {
  public:
@@ -70,12 +28,12 @@ class Judge {
     if (objective_.slo_ms) all.push_back(slo());
     if (objective_.peak_mb) all.push_back(peak());
     if (objective_.warmup_s) all.push_back(warm_up());
-    all.push_back(repaid("repaid per process start", break_evens().per_start,
-                         objective_.calls_per_day / std::max(objective_.starts_per_day, 1e-9), "calls between starts",
-                         {Stage::Compile, metric_}));
-    all.push_back(repaid("repaid per toolchain upgrade", break_evens().per_upgrade,
-                         objective_.calls_per_day * 365 / std::max(objective_.upgrades_per_year, 1e-9),
-                         "calls between upgrades", {Stage::Compile, Stage::Tune, metric_}));
+    all.push_back(
+        repaid("repaid per process start", break_evens().per_start, Event::Start,
+               {objective_.calls_per_day / std::max(objective_.starts_per_day, 1e-9), "calls between starts"}));
+    all.push_back(repaid(
+        "repaid per toolchain upgrade", break_evens().per_upgrade, Event::Upgrade,
+        {objective_.calls_per_day * 365 / std::max(objective_.upgrades_per_year, 1e-9), "calls between upgrades"}));
     all.push_back(adoption());
     all.push_back(acceptance());
     return all;
@@ -100,64 +58,47 @@ class Judge {
   }
 
   const BreakEvens& break_evens() {
-    if (!break_evens_) break_evens_ = compute_break_evens();
+    if (!break_evens_) break_evens_ = compute_break_evens(objective_, evidence_, what_if_);
     return *break_evens_;
   }
 
  private:
-  BreakEvens compute_break_evens() const {
-    BreakEvens all;
-    const Cell* tune = evidence_.measured(Stage::Tune);
-    const Cell* first_call = evidence_.measured(Stage::FirstCall);
-    const Cell* compile = evidence_.measured(Stage::Compile);
-    const double compile_ms = compile ? what_if_.scale.compile * *compile->value : 0;
-    const double tune_ms = tune ? *tune->value : 0, first_ms = first_call ? *first_call->value : 0;
-    const std::optional<double> human_ms = human_cost_ms();
-    const auto repay = [&](double fixed_ms, double& cost_ms) {
-      cost_ms = compile_ms + fixed_ms;
-      return break_even(evidence_.draws, {1, fixed_ms}, what_if_.scale);
-    };
-    all.per_start = repay(first_ms, all.start_ms);
-    all.per_upgrade = repay(tune_ms + evidence_.cost.validate_ms, all.upgrade_ms);
-    all.has_adoption = human_ms.has_value();
-    if (human_ms) all.per_adoption = repay(tune_ms + *human_ms, all.adoption_ms);
-    return all;
-  }
-
-  /// Human hours expressed in ms of machine time by the two rates; nothing when they are unknown.
-  std::optional<double> human_cost_ms() const {
-    if (objective_.is_human_cost_excluded) return 0;
-    if (evidence_.cost.declared_entries == 0 || !objective_.human_rate_per_hour || !objective_.machine_rate_per_hour)
-      return std::nullopt;
-    const double years = objective_.horizon_days / 365;
-    const double hours = evidence_.cost.adoption_hours +
-                         evidence_.cost.upkeep_hours * std::max(1.0, years * objective_.upgrades_per_year);
-    return what_if_.hours * hours * *objective_.human_rate_per_hour / *objective_.machine_rate_per_hour * 3.6e6;
-  }
-
   Clause open(std::string clause_name, std::string text, std::string command) const {
     return {std::move(clause_name), Finding::Open, std::move(text), std::move(command), {}};
   }
 
-  /// Turns a holding clause into an open one when its cells are stale, hurried or timed out.
+  /// Why a cell cannot carry a verdict; empty: it can.
+  std::string weakness_of(const Cell& cell) const {
+    if (cell.qualifiers.stale) return "stale";
+    if (cell.qualifiers.relaxed) return "measured under a relaxed rule";
+    if (cell.stop_reason == "timeout") return "stopped by timeout";
+    if (cell.qualifiers.declared) return "declared, not measured";
+    if (cell.candidate != evidence_.candidate || cell.stage == Stage::Check) return "";
+    const auto check = evidence_.cells.find(Stage::Check);
+    const bool has_own_check = cell.stage == Stage::Tune || cell.stage == Stage::Model;
+    if (!has_own_check && check != evidence_.cells.end() && cell.seq < check->second.seq)
+      return fmt::format("older than the last check (#{} before #{})", cell.seq, check->second.seq);
+    const Cell* timed = evidence_.measured(metric_);
+    if (has_own_check || !timed || timed->stage == Stage::Model) return "";
+    const auto field = unfair_field(*timed, cell);
+    return field ? fmt::format("not of the same run as {} ({})", objective_.metric, *field) : "";
+  }
+
+  /// Turns a clause into an open one when its cells are stale, hurried, timed out or of something else.
   Clause rest_on(Clause clause, std::initializer_list<const Cell*> cells) const {
     for (const Cell* cell : cells) {
       if (!cell) continue;
       clause.seqs.push_back(cell->seq);
-      const bool is_stale = cell->qualifiers.stale;
-      const char* weak = is_stale                         ? "stale"
-                         : cell->qualifiers.relaxed       ? "measured under a relaxed rule"
-                         : cell->stop_reason == "timeout" ? "stopped by timeout"
-                         : cell->qualifiers.declared      ? "declared, not measured"
-                                                          : nullptr;
-      if (weak) {
+      if (const std::string weak = weakness_of(*cell); !weak.empty()) {
         clause.finding = Finding::Open;
         clause.text += fmt::format("; {} is {}", bench::info(cell->stage).metric, weak);
-        clause.command = bench_command(evidence_, cell->stage, cell);
+        clause.command = bench_command(evidence_, cell->stage);
       } else if (is_quick(*cell) && clause.finding == Finding::Holds) {
+        const std::string budget = cell->detail.is_object() ? cell->detail.value("budget", "") : "";
         clause.finding = Finding::Open;
-        clause.text += "; on quick evidence, which can reject but not adopt";
-        clause.command = bench_command(evidence_, cell->stage, nullptr);
+        clause.text += fmt::format("; on {} evidence, which can reject but not adopt",
+                                   budget.empty() ? "no stated budget's" : budget);
+        clause.command = bench_command(evidence_, cell->stage);
       }
     }
     return clause;
@@ -177,11 +118,10 @@ class Judge {
   Clause correctness() const {
     const auto it = evidence_.cells.find(Stage::Check);
     if (it == evidence_.cells.end() || it->second.state == State::NotRun) {
-      return open("correct", "correctness was not run",
-                  bench_command(evidence_, Stage::Check, it == evidence_.cells.end() ? nullptr : &it->second));
+      return open("correct", "correctness was not run", bench_command(evidence_, Stage::Check));
     }
     const Cell& cell = it->second;
-    const bool is_right = cell.state == State::Measured && (!cell.value || *cell.value != 0);
+    const bool is_right = is_accepted(cell);
     Clause clause{"correct",
                   is_right ? Finding::Holds : Finding::Violated,
                   is_right ? "accepted by the oracle" : fmt::format("rejected by the oracle: {}", cell.reason),
@@ -190,37 +130,80 @@ class Judge {
     return rest_on(std::move(clause), {&cell});
   }
 
+  /// Who was measured too, and who was but may not count.
+  std::string rivals_text() const {
+    std::string text;
+    if (!objective_.reference.empty() && objective_.reference != evidence_.reference) {
+      text += fmt::format("; the objective names {}, but {} is faster and correct", objective_.reference,
+                          evidence_.reference);
+    }
+    for (const auto& [rival, value] : evidence_.rivals) {
+      if (rival != evidence_.reference) text += fmt::format("; {} {:.4g} ms", rival, value);
+    }
+    for (const ExcludedRival& rival : evidence_.excluded)
+      text += fmt::format("; {} does not count: {}", rival.name, rival.why);
+    return text;
+  }
+
+  Clause without_reference(std::string clause_name) const {
+    std::string text = objective_.reference.empty() ? fmt::format("no rival has a measured {}", objective_.metric)
+                                                    : fmt::format("the objective's reference {} has no measured {}",
+                                                                  objective_.reference, objective_.metric);
+    for (const ExcludedRival& rival : evidence_.excluded)
+      text += fmt::format("; {} does not count: {}", rival.name, rival.why);
+    if (evidence_.claimed_cells)
+      text += fmt::format("; the {} claims on file are no measurements", evidence_.claimed_cells);
+    return open(std::move(clause_name), std::move(text), bench_command(evidence_, metric_));
+  }
+
+  /// What keeps the interval of the gain from being what it says; empty: nothing.
+  std::string weak_interval(const Cell& ours, const Cell& theirs) const {
+    if (!evidence_.ratio_failure.empty()) return "the latest pairing failed: " + evidence_.ratio_failure;
+    const size_t processes = std::min(ours.samples.size(), theirs.samples.size());
+    if (!evidence_.is_paired && processes < 6)
+      return fmt::format("{} processes, and a 95 % interval needs 6", processes);
+    return "";
+  }
+
   Clause gain_clause() const {
     const std::string clause_name =
         fmt::format("{} {} gain >= {:.1f} %", objective_.percentile, objective_.metric, 100 * objective_.min_gain);
+    if (evidence_.reference.empty()) return without_reference(clause_name);
     const std::optional<Gain> found = gain();
-    const Cell* ours = evidence_.measured(metric_);
-    if (evidence_.reference.empty()) {
-      const std::string claims =
-          evidence_.claimed_cells ? fmt::format("; the {} claims on file are no measurements", evidence_.claimed_cells)
-                                  : "";
-      return open(clause_name, fmt::format("no rival has a measured {}{}", objective_.metric, claims),
-                  bench_command(evidence_, metric_, nullptr));
-    }
-    if (!found) {
-      const auto it = evidence_.cells.find(metric_);
-      const std::string why = objective_.percentile == "p99" && ours
+    const Cell *ours = evidence_.measured(metric_), *theirs = evidence_.measured_reference(metric_);
+    if (!found || !ours || !theirs) {
+      const bool has_both = ours && theirs;
+      const std::string why = has_both && objective_.percentile == "p99"
                                   ? "too few samples for p99 (percentile-unsupported)"
-                                  : "not measured on both sides";
-      return open(clause_name, why,
-                  bench_command(evidence_, metric_, it != evidence_.cells.end() ? &it->second : nullptr));
+                              : has_both ? "the samples were not kept: a lone value has no spread"
+                                         : "not measured on both sides";
+      return open(clause_name, why, bench_command(evidence_, metric_));
     }
     Clause clause{clause_name, Finding::Open, "", "", {}};
-    clause.text = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}] against {}", 100 * found->value, 100 * found->low,
-                              100 * found->high, evidence_.reference);
+    clause.text = fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}] against {}{}", 100 * found->value, 100 * found->low,
+                              100 * found->high, evidence_.reference, rivals_text());
     if (found->low >= objective_.min_gain)
       clause.finding = Finding::Holds;
     else if (found->high < objective_.min_gain)
       clause.finding = Finding::Violated;
     else
       clause.command = compare_command(evidence_);
-    return rest_on(rest_on_gate(std::move(clause)),
-                   {ours, evidence_.measured_reference(metric_), evidence_.ratio ? &*evidence_.ratio : nullptr});
+    if (const std::string weak = weak_interval(*ours, *theirs); !weak.empty() && clause.finding == Finding::Holds) {
+      clause.finding = Finding::Open;
+      clause.text += "; " + weak;
+      clause.command = bench_command(evidence_, metric_);
+    }
+    return fairly(
+        rest_on(rest_on_gate(std::move(clause)), {ours, theirs, evidence_.ratio ? &*evidence_.ratio : nullptr}));
+  }
+
+  /// Nothing that compares the two sides stands when they were not measured under the same conditions.
+  Clause fairly(Clause clause) const {
+    if (evidence_.unfair.empty()) return clause;
+    clause.finding = Finding::Open;
+    clause.text += "; " + evidence_.unfair;
+    clause.command = bench_command(evidence_, metric_);
+    return clause;
   }
 
   std::optional<Gain> gain_at_p99() const {
@@ -234,15 +217,15 @@ class Judge {
   Clause slo() const {
     const std::string clause_name = fmt::format("p99 {} <= {} ms", objective_.metric, *objective_.slo_ms);
     const Cell* cell = evidence_.measured(metric_);
-    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, metric_, nullptr));
+    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, metric_));
     if (!evidence_.tail) {
-      return open(clause_name, "its samples were not kept", bench_command(evidence_, metric_, nullptr));
+      return open(clause_name, "its samples were not kept", bench_command(evidence_, metric_));
     }
     const Tail& tail = *evidence_.tail;
     const double f = what_if_.scale.candidate;
     if (!tail.p99_upper) {
       Clause clause = open(clause_name, fmt::format("{} samples do not support a p99 (percentile-unsupported)", tail.n),
-                           bench_command(evidence_, metric_, nullptr));
+                           bench_command(evidence_, metric_));
       // A median above the limit needs no percentile.
       if (f * tail.median > *objective_.slo_ms) {
         clause.finding = Finding::Violated;
@@ -255,17 +238,18 @@ class Judge {
                   upper <= *objective_.slo_ms  ? Finding::Holds
                   : point > *objective_.slo_ms ? Finding::Violated
                                                : Finding::Open,
-                  fmt::format("{:.4g} ms, at most {:.4g} ms with confidence 0.99", point, upper),
+                  fmt::format("{:.4g} ms, at most {:.4g} ms with confidence 0.99{}", point, upper,
+                              cell->n > tail.n ? fmt::format(" ({} of {} samples were kept)", tail.n, cell->n) : ""),
                   "",
                   {}};
-    if (clause.finding == Finding::Open) clause.command = bench_command(evidence_, metric_, nullptr);
+    if (clause.finding == Finding::Open) clause.command = bench_command(evidence_, metric_);
     return rest_on(std::move(clause), {cell});
   }
 
   Clause peak() const {
     const std::string clause_name = fmt::format("peak memory <= {} MiB", *objective_.peak_mb);
     const Cell* cell = evidence_.measured(Stage::Peak);
-    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, Stage::Peak, nullptr));
+    if (!cell) return open(clause_name, "not measured", bench_command(evidence_, Stage::Peak));
     const double value = what_if_.peak * *cell->value;
     return rest_on({clause_name,
                     value <= *objective_.peak_mb ? Finding::Holds : Finding::Violated,
@@ -284,9 +268,10 @@ class Judge {
       const Cell* cell = evidence_.measured(stage);
       if (!cell) {
         return open(clause_name, fmt::format("{} was not measured", bench::info(stage).metric),
-                    bench_command(evidence_, stage, nullptr));
+                    bench_command(evidence_, stage));
       }
-      total_ms += *cell->value * (stage == Stage::Compile ? what_if_.scale.compile : 1);
+      const bool is_within = stage == Stage::FirstCall && cells.back()->detail.contains("compile_call_ms");
+      if (!is_within) total_ms += *cell->value * (stage == Stage::Compile ? what_if_.scale.compile : 1);
       cells.push_back(cell);
     }
     if (const Cell* device = evidence_.measured(Stage::DeviceInit)) total_ms += *device->value;
@@ -298,43 +283,51 @@ class Judge {
                    {cells[0], cells[1], cells[2]});
   }
 
-  Clause repaid(std::string clause_name, const BreakEven& value, double calls, const char* what,
-                std::vector<Stage> stages) const {
-    if (evidence_.draws.empty() || !evidence_.measured(Stage::Compile)) {
-      const Stage lacking = evidence_.draws.empty() ? metric_ : Stage::Compile;
-      return open(std::move(clause_name), fmt::format("{} was not measured", bench::info(lacking).metric),
-                  bench_command(evidence_, lacking, nullptr));
+  /// How many calls there are to repay an event with.
+  struct Calls {
+    double count;
+    const char* what;
+  };
+
+  Clause repaid(std::string clause_name, const std::optional<Repayment>& repayment, Event event,
+                const Calls& calls) const {
+    if (!repayment) {
+      Lacking missing = *find_lacking(objective_, evidence_, event);
+      return open(std::move(clause_name), std::move(missing.what), std::move(missing.command));
     }
+    const BreakEven& value = repayment->calls;
     Clause clause{std::move(clause_name),
                   Finding::Open,
-                  fmt::format("after {} calls; there are {:.4g} {}", to_string(value), calls, what),
+                  fmt::format("{}; there are {:.4g} {}",
+                              value.is_never() ? "never" : fmt::format("after {} calls", to_string(value)), calls.count,
+                              calls.what),
                   "",
                   {}};
-    if (value.high && *value.high <= calls)
+    if (value.high && *value.high <= calls.count)
       clause.finding = Finding::Holds;
-    else if (value.is_never() || *value.low > calls)
+    else if (value.is_never() || *value.low > calls.count)
       clause.finding = Finding::Violated;
     else
       clause.command = compare_command(evidence_);
-    clause = rest_on_gate(std::move(clause));
-    for (const Stage stage : stages) clause = rest_on(std::move(clause), {evidence_.measured(stage)});
-    return rest_on(std::move(clause), {evidence_.measured_reference(metric_)});
+    const bool has_tuning = event != Event::Start && !objective_.is_tuning_cost_excluded;
+    if (event != Event::Start && objective_.is_tuning_cost_excluded)
+      clause.text += " (tuning and re-validation excluded by the objective)";
+    return fairly(rest_on(rest_on_gate(std::move(clause)),
+                          {evidence_.measured(Stage::Compile), has_tuning ? evidence_.measured(Stage::Tune) : nullptr,
+                           evidence_.measured(metric_), evidence_.measured_reference(metric_)}));
   }
 
   Clause adoption() {
     const std::string clause_name = "repaid within the horizon, people's hours included";
-    const BreakEvens& all = break_evens();
-    if (!all.has_adoption) {
+    if (!human_cost_ms(objective_, evidence_, what_if_)) {
       const bool lacks_rates = evidence_.cost.declared_entries > 0;
       return open(clause_name,
                   lacks_rates ? "the objective has no human_rate_per_hour and machine_rate_per_hour"
                               : "no human cost is recorded",
-                  lacks_rates ? "add both rates to the objective, and have it accepted"
-                              : fmt::format("tilewright cost add --candidate {} --kind port --hours H --by NAME",
-                                            evidence_.candidate));
+                  lacks_rates ? "add both rates to the objective, and have it accepted" : cost_command(evidence_));
     }
-    Clause clause = repaid(clause_name, all.per_adoption, objective_.calls_per_day * objective_.horizon_days,
-                           "calls in the horizon", {Stage::Compile, Stage::Tune, metric_});
+    Clause clause = repaid(clause_name, break_evens().per_adoption, Event::Adoption,
+                           {objective_.calls_per_day * objective_.horizon_days, "calls in the horizon"});
     if (objective_.is_human_cost_excluded) clause.text += " (human cost excluded by the objective)";
     return clause;
   }
@@ -346,7 +339,7 @@ class Judge {
                   "fill accepted_by and accepted_on, then tilewright decide --register objective.json");
     }
     if (evidence_.first_measured_seq == 0) {
-      return open(clause_name, "nothing was measured yet", bench_command(evidence_, metric_, nullptr));
+      return open(clause_name, "nothing was measured yet", bench_command(evidence_, metric_));
     }
     if (!evidence_.registration) {
       return open(clause_name, "post-hoc: this text was not registered before measuring",
@@ -357,6 +350,18 @@ class Judge {
                   fmt::format("post-hoc: {} cells were measured before it was registered",
                               evidence_.registration->measured_before),
                   "measure again in a new folder after tilewright decide --register objective.json");
+    }
+    const std::string registered_on = evidence_.registration->at.substr(0, 10);
+    if (days_between(registered_on, objective_.accepted_on) > 1) {  // one day: the clocks of two time zones
+      return open(clause_name,
+                  fmt::format("accepted on {}, after it was registered on {}", objective_.accepted_on, registered_on),
+                  "state the day of the acceptance, register, and measure again in a new folder");
+    }
+    if (!evidence_.registration->superseded_at.empty()) {
+      return open(clause_name,
+                  fmt::format("another objective for the same case was registered after it, {}",
+                              evidence_.registration->superseded_at),
+                  "decide on the last objective registered before measuring");
     }
     return {clause_name,
             Finding::Holds,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -15,12 +16,14 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKinds = {"build", "port", "validate", "upgrade", "incident"};
 
+std::unexpected<Diagnostic> refuse_line(const std::string& path, int number, std::string_view what) {
+  return fail_at(DiagnosticCode::E1662, {std::make_shared<const std::string>(path), number, 1, 1, nullptr},
+                 fmt::format("not a cost entry: {}", what),
+                 "entries are appended with `tilewright cost add`, never edited");
+}
+
 Result<CostEntry> entry_from_line(const std::string& line, const std::string& path, int number) {
-  const auto refuse = [&](std::string_view what) {
-    return fail_at(DiagnosticCode::E1662, {std::make_shared<const std::string>(path), number, 1, 1, nullptr},
-                   fmt::format("not a cost entry: {}", what),
-                   "entries are appended with `tilewright cost add`, never edited");
-  };
+  const auto refuse = [&](std::string_view what) { return refuse_line(path, number, what); };
   const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return refuse("no JSON object");
   CostEntry entry;
@@ -48,28 +51,41 @@ Result<CostEntry> entry_from_line(const std::string& line, const std::string& pa
   return entry;
 }
 
+/// What may not be in the file, given the entries before it; empty: nothing.
+std::string fault_of(const CostEntry& entry, const std::vector<CostEntry>& before) {
+  if (!std::isfinite(entry.hours) || entry.hours < 0)
+    return fmt::format("{} hours: expected a number >= 0", entry.hours);
+  if (!std::isfinite(entry.wall_ms) || entry.wall_ms < 0)
+    return fmt::format("{} ms: expected a number >= 0", entry.wall_ms);
+  if (entry.checked < 0 || entry.failures < 0 || entry.stale < 0) return "a negative count of records";
+  if (entry.candidate.empty()) return "a cost belongs to a candidate; none was named";
+  if (!entry.is_measured && entry.by.find_first_not_of(" \t") == std::string::npos)
+    return "declared hours need the name of who declares them";
+  if (entry.corrects == 0) return "";
+  if (entry.corrects > before.size())
+    return fmt::format("entry {} cannot be corrected: the file has {}", entry.corrects, before.size());
+  const CostEntry& wrong = before[entry.corrects - 1];
+  if (wrong.candidate != entry.candidate)
+    return fmt::format("entry {} belongs to {}, not to {}", entry.corrects, wrong.candidate, entry.candidate);
+  if (wrong.is_measured != entry.is_measured)
+    return fmt::format("entry {} was {}: a declaration corrects only a declaration", entry.corrects,
+                       wrong.is_measured ? "measured" : "declared");
+  const auto earlier = std::ranges::find(before, entry.corrects, &CostEntry::corrects);
+  if (earlier != before.end())
+    return fmt::format("entry {} is already corrected by {}; correct that one", entry.corrects, earlier->seq);
+  return "";
+}
+
 Result<std::vector<CostEntry>> entries_of(const std::vector<std::string>& lines, const std::string& path) {
   std::vector<CostEntry> entries;
   for (const std::string& line : lines) {
-    Result<CostEntry> entry = entry_from_line(line, path, static_cast<int>(entries.size()) + 1);
+    const int number = static_cast<int>(entries.size()) + 1;
+    Result<CostEntry> entry = entry_from_line(line, path, number);
     if (!entry) return std::unexpected(entry.error());
+    if (const std::string fault = fault_of(*entry, entries); !fault.empty()) return refuse_line(path, number, fault);
     entries.push_back(std::move(*entry));
   }
   return entries;
-}
-
-Status check_entry(const CostEntry& entry, size_t existing) {
-  const auto refuse = [](std::string message) { return fail(DiagnosticCode::E1662, std::move(message)); };
-  if (!std::isfinite(entry.hours) || entry.hours < 0)
-    return refuse(fmt::format("{} hours: expected a number >= 0", entry.hours));
-  if (!std::isfinite(entry.wall_ms) || entry.wall_ms < 0)
-    return refuse(fmt::format("{} ms: expected a number >= 0", entry.wall_ms));
-  if (entry.candidate.empty()) return refuse("a cost belongs to a candidate; none was named");
-  if (!entry.is_measured && entry.by.empty()) return refuse("declared hours need the name of who declares them");
-  if (entry.corrects > existing) {
-    return refuse(fmt::format("entry {} cannot be corrected: the file has {}", entry.corrects, existing));
-  }
-  return {};
 }
 
 }  // namespace
@@ -113,7 +129,8 @@ Status append_cost(const std::filesystem::path& path, CostEntry entry) {
   if (!log) return std::unexpected(log.error());
   const Result<std::vector<CostEntry>> existing = entries_of(log->lines(), path.string());
   if (!existing) return std::unexpected(existing.error());
-  if (Status status = check_entry(entry, existing->size()); !status) return status;
+  if (std::string fault = fault_of(entry, *existing); !fault.empty())
+    return fail(DiagnosticCode::E1662, std::move(fault));
   if (entry.at.empty()) entry.at = bench::utc_now();
   return log->append(to_json(entry).dump());
 }

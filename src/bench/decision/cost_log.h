@@ -1,7 +1,7 @@
 // cost.jsonl: what a kernel costs people (declared) and what keeping it alive costs machines (measured). Append-only.
 //
 // A declared entry is somebody's word, with a name and a note; it is never mixed with measurements. A wrong entry is
-// corrected by one that names it (`corrects`), never by editing.
+// corrected, once, by one of the same candidate that names it (`corrects`), never by editing.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ nlohmann::json to_json(const CostEntry& entry);
 
 /// E1662 with the line when one is malformed.
 Result<std::vector<CostEntry>> read_costs(const std::filesystem::path& path);
-/// Refuses negative or non-finite hours, an unknown `corrects`, a declared entry without a name.
+/// Refuses negative or non-finite hours, a declared entry without a name, and a `corrects` that names no entry, another
+/// candidate's, a measured one, or one that is corrected already. So does reading.
 Status append_cost(const std::filesystem::path& path, CostEntry entry);
 
 struct CostSummary {

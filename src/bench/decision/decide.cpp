@@ -30,7 +30,9 @@ std::optional<Saving> saving_of(const std::vector<Draw>& draws) {
 std::optional<Amdahl> predict_model(const Evidence& evidence) {
   const auto it = evidence.cells.find(Stage::Model);
   if (it == evidence.cells.end() || !it->second.detail.is_object()) return std::nullopt;
-  const nlohmann::json& share = it->second.detail.value("share", nlohmann::json());
+  const nlohmann::json& detail = it->second.detail;
+  const nlohmann::json& inner = detail.contains("model") ? detail["model"] : detail;  // measured by bench, or by model
+  const nlohmann::json share = inner.is_object() ? inner.value("share", nlohmann::json()) : nlohmann::json();
   const Cell* ours = evidence.measured(Stage::Warm);
   const Cell* theirs = evidence.measured_reference(Stage::Warm);
   if (!share.is_number() || !ours || !theirs || *theirs->value <= 0) return std::nullopt;
@@ -63,6 +65,10 @@ std::string_view name(Finding finding) {
     case Finding::Open: return "open";
   }
   return "";
+}
+
+std::string to_string(const std::optional<Repayment>& repayment) {
+  return repayment ? to_string(repayment->calls) : "not-run";
 }
 
 Decision decide(const Objective& objective, const Evidence& evidence) {

@@ -29,11 +29,16 @@ struct Clause {
   std::vector<uint64_t> seqs;  ///< the cells it rests on
 };
 
+/// What an event costs, in ms of machine time, and after how many calls that is repaid.
+struct Repayment {
+  double cost_ms = 0;
+  BreakEven calls;
+};
+/// "not-run" where a part of the cost, or the saving itself, was not measured: that part is never 0.
+std::string to_string(const std::optional<Repayment>& repayment);
+
 struct BreakEvens {
-  BreakEven per_start, per_upgrade, per_adoption;
-  bool has_adoption = false;  ///< false: human cost is neither recorded nor excluded
-  /// What each event costs, in ms of machine time.
-  double start_ms = 0, upgrade_ms = 0, adoption_ms = 0;
+  std::optional<Repayment> per_start, per_upgrade, per_adoption;
 };
 
 /// reference − candidate per call, in ms.

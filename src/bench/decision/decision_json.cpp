@@ -25,6 +25,8 @@ nlohmann::json to_json(const Decision& decision, const Objective& objective, con
       {"subject",
        {{"shape", evidence.subject.shape}, {"dtype", evidence.subject.dtype}, {"device", evidence.subject.device}}},
       {"objective_digest", objective.digest},
+      {"last_seq", evidence.last_seq},
+      {"cost_entries", evidence.cost_entries},
       {"post_hoc", decision.is_post_hoc},
       {"paired", evidence.is_paired},
       {"gain", {{"value", decision.gain}, {"ci", {decision.gain_low, decision.gain_high}}}},
@@ -32,18 +34,20 @@ nlohmann::json to_json(const Decision& decision, const Objective& objective, con
       {"flips", std::move(flips)},
       {"options", std::move(options)},
       {"horizon_calls", objective.calls_per_day * objective.horizon_days}};
-  json["break_even"] = {{"per_start", to_json(decision.break_evens.per_start)},
-                        {"per_upgrade", to_json(decision.break_evens.per_upgrade)}};
-  json["break_even"]["per_adoption"] =
-      decision.break_evens.has_adoption ? to_json(decision.break_evens.per_adoption) : nlohmann::json("not-run");
-  json["costs_ms"] = {{"per_start", decision.break_evens.start_ms}, {"per_upgrade", decision.break_evens.upgrade_ms}};
-  json["costs_ms"]["per_adoption"] =
-      decision.break_evens.has_adoption ? nlohmann::json(decision.break_evens.adoption_ms) : nlohmann::json("not-run");
+  for (const auto& [event, repayment] : {std::pair{"per_start", &decision.break_evens.per_start},
+                                         {"per_upgrade", &decision.break_evens.per_upgrade},
+                                         {"per_adoption", &decision.break_evens.per_adoption}}) {
+    json["break_even"][event] = *repayment ? to_json((*repayment)->calls) : nlohmann::json("not-run");
+    json["costs_ms"][event] = *repayment ? nlohmann::json((*repayment)->cost_ms) : nlohmann::json("not-run");
+  }
   if (decision.saving) {
     json["saving_ms"] = {{"value", decision.saving->value},
                          {"ci", {decision.saving->low, decision.saving->high}},
                          {"reference", decision.saving->reference_ms}};
   }
+  if (!evidence.unfair.empty()) json["unfair"] = evidence.unfair;
+  for (const ExcludedRival& rival : evidence.excluded)
+    json["excluded_rivals"].push_back({{"name", rival.name}, {"why", rival.why}});
   for (const auto& [rival, value] : evidence.rivals)
     json["rivals"].push_back({{"name", rival}, {objective.metric, value}});
   if (decision.amdahl) {

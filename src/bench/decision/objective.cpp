@@ -91,12 +91,20 @@ class ObjectiveReader {
   std::optional<Diagnostic> error_;
 };
 
-bool is_date(const std::string& text) {
+std::optional<std::chrono::sys_days> parse_date(const std::string& text) {
   int year = 0;
   unsigned month = 0, day = 0;
   char extra = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &extra) != 3 || text.size() != 10) return false;
-  return std::chrono::year_month_day(std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)).ok();
+  if (std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &extra) != 3 || text.size() != 10) return {};
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  if (!date.ok()) return {};
+  return std::chrono::sys_days(date);
+}
+
+/// The case an objective is about: of two objectives for one case, the later one holds.
+json case_of(const Objective& o) {
+  return {
+      {"candidate", o.candidate}, {"shape", o.shape}, {"dtype", o.dtype}, {"device", o.device}, {"metric", o.metric}};
 }
 
 }  // namespace
@@ -108,7 +116,7 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
                 "`tilewright decide --template CANDIDATE` prints one");
   Objective o;
   o.digest = sha256_hex(text);
-  std::string human_cost = "included";
+  std::string human_cost = "included", tuning_cost = "included";
   ObjectiveReader reader(source, name);
   reader.text("candidate", o.candidate);
   reader.text("shape", o.shape);
@@ -128,14 +136,16 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
   reader.number("human_rate_per_hour", o.human_rate_per_hour, 0);
   reader.number("machine_rate_per_hour", o.machine_rate_per_hour, 1e-9);
   reader.word("human_cost", human_cost, {"included", "excluded"});
+  reader.word("tuning_cost", tuning_cost, {"included", "excluded"});
   reader.text("accepted_by", o.accepted_by);
   reader.text("accepted_on", o.accepted_on);
   o.is_human_cost_excluded = human_cost == "excluded";
+  o.is_tuning_cost_excluded = tuning_cost == "excluded";
   reader.require("candidate", !o.candidate.empty());
   reader.require("calls_per_day", o.calls_per_day > 0);
   reader.require("horizon_days", o.horizon_days > 0);
   if (Status status = reader.finish(); !status) return std::unexpected(status.error());
-  if (!o.accepted_on.empty() && !is_date(o.accepted_on)) {
+  if (!o.accepted_on.empty() && !parse_date(o.accepted_on)) {
     return fail(DiagnosticCode::E1661,
                 fmt::format("'accepted_on': expected a date like 2026-01-31, found '{}'", o.accepted_on));
   }
@@ -165,38 +175,57 @@ std::string objective_template(const std::string& candidate) {
   t["human_rate_per_hour"] = 120;
   t["machine_rate_per_hour"] = 4;
   t["human_cost"] = "included";
+  t["tuning_cost"] = "included";
   t["accepted_by"] = "";
   t["accepted_on"] = "";
   return t.dump(2) + "\n";
 }
 
-Result<std::optional<Registration>> find_registration(const std::filesystem::path& folder, const std::string& digest) {
+bool Objective::is_accepted() const {
+  return accepted_by.find_first_not_of(" \t\r\n") != std::string::npos && !accepted_on.empty();
+}
+
+bool is_date(const std::string& text) { return parse_date(text).has_value(); }
+
+int days_between(const std::string& from, const std::string& to) {
+  const auto a = parse_date(from), b = parse_date(to);
+  return a && b ? static_cast<int>((*b - *a).count()) : 0;
+}
+
+Result<std::optional<Registration>> find_registration(const std::filesystem::path& folder, const Objective& objective) {
   const std::filesystem::path path = folder / "objectives.jsonl";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   const Result<std::vector<std::string>> lines = read_lines(path);
   if (!lines) return std::unexpected(lines.error());
+  std::optional<Registration> found;
   for (const std::string& line : *lines) {
     const json entry = json::parse(line, nullptr, false);
     if (!entry.is_object() || !entry.contains("measured_before") || !entry["measured_before"].is_number_unsigned()) {
       return fail(DiagnosticCode::E1661,
                   fmt::format("{} has a line that is no registration: {}", path.string(), line.substr(0, 80)));
     }
-    if (entry.value("digest", "") != digest) continue;
-    return Registration{digest, entry.value("at", ""), entry["measured_before"].get<uint64_t>()};
+    const auto before = entry["measured_before"].get<uint64_t>();
+    const std::string at = entry.value("at", "");
+    if (entry.value("digest", "") == objective.digest) {
+      if (!found || before == 0) found = Registration{objective.digest, at, before, ""};
+    } else if (found && before == 0 && entry.value("case", json()) == case_of(objective)) {
+      found->superseded_at = at;
+    }
   }
-  return std::nullopt;
+  return found;
 }
 
 Status register_objective(const std::filesystem::path& folder, const Objective& objective, uint64_t measured_before) {
-  const Result<std::optional<Registration>> known = find_registration(folder, objective.digest);
+  const Result<std::optional<Registration>> known = find_registration(folder, objective);
   if (!known) return std::unexpected(known.error());
-  if (*known) return {};
+  if (*known && (*known)->superseded_at.empty()) return {};
   Result<LineLog> log = LineLog::open(folder / "objectives.jsonl");
   if (!log) return std::unexpected(log.error());
   return log->append(json{{"digest", objective.digest},
                           {"at", bench::utc_now()},
                           {"measured_before", measured_before},
+                          {"case", case_of(objective)},
                           {"accepted_by", objective.accepted_by},
                           {"accepted_on", objective.accepted_on}}
                          .dump());

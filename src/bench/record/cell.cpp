@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -98,6 +99,36 @@ void read_words(Reader& reader, const json& object, Cell& cell) {
   } else {
     reader.note("ci", "is not [low, high, level]");
   }
+}
+
+/// A time or a size; a ratio and a ceiling are positive too, a check has no number.
+bool is_duration(Stage stage) { return info(stage).unit == "ms"; }
+
+/// What no measurement can have given: negative, in another unit, outside its own samples.
+void check_numbers(Reader& reader, const Cell& cell) {
+  const auto refuse = [&](const char* field, std::string what) { reader.note(field, what); };
+  const StageInfo& row = info(cell.stage);
+  const bool must_be_positive = cell.stage == Stage::Warm || cell.stage == Stage::Hot || cell.stage == Stage::Ratio;
+  if (cell.n < 0) refuse("n", fmt::format("is {}, a count", cell.n));
+  if (cell.procs < 0) refuse("procs", fmt::format("is {}, a count", cell.procs));
+  if (cell.value && (!std::isfinite(*cell.value) || *cell.value < 0 || (must_be_positive && *cell.value == 0)))
+    refuse("value", fmt::format("is {}: no {} is", *cell.value, row.metric));
+  if (cell.value && !row.unit.empty() && !cell.unit.empty() && cell.unit != row.unit)
+    refuse("unit", fmt::format("is '{}', {} is in {}", cell.unit, row.metric, row.unit));
+  if (cell.ci && (!(cell.ci->low <= cell.ci->high) || !(cell.ci->level > 0) || cell.ci->level > 1))
+    refuse("ci", fmt::format("is [{}, {}] at level {}", cell.ci->low, cell.ci->high, cell.ci->level));
+  double least = INFINITY, most = -INFINITY;
+  for (const std::vector<double>& process : cell.samples) {
+    for (const double sample : process) {
+      if (!std::isfinite(sample) || sample < 0) return refuse("samples", fmt::format("has a {}", sample));
+      least = std::min(least, sample);
+      most = std::max(most, sample);
+    }
+  }
+  constexpr double kRounding = 1e-9;
+  const bool is_within = !cell.value || least > most || !is_duration(cell.stage) ||
+                         (*cell.value >= least * (1 - kRounding) && *cell.value <= most * (1 + kRounding));
+  if (!is_within) refuse("value", fmt::format("is {}, and its samples lie in [{}, {}]", *cell.value, least, most));
 }
 
 }  // namespace
@@ -196,6 +227,8 @@ Result<Cell> parse_cell(const json& object) {
   if (cell.value && !may_have_value) reader.note("value", "is given although the cell was not measured");
   if (!cell.value && may_have_value && cell.stage != Stage::Check)
     reader.note("value", "is missing although the cell was measured");
+  if (!cell.detail.is_object()) reader.note("detail", "is not an object");
+  if (may_have_value) check_numbers(reader, cell);
   if (reader.error()) return std::unexpected(*reader.error());
   return cell;
 }

@@ -101,7 +101,8 @@ Cell not_run(const CellKey& key, std::string reason, std::string how_to_run = {}
 Cell failed(const CellKey& key, std::string reason);
 
 nlohmann::json to_json(const Cell& cell);
-/// E1602 names the field that is missing or wrong.
+/// E1602 names the field that is missing or wrong: so is a measured or claimed number that is negative, in another unit
+/// than its stage's, or outside its own samples.
 Result<Cell> parse_cell(const nlohmann::json& json);
 
 /// E1603 unless the text is non-empty and has no comma, quote, space or control character (a field of table.csv).

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -31,9 +32,17 @@ std::string text_of(const Metric& metric) {
   return metric.state == State::Measured ? fmt::format("{:.6g}", metric.value) : std::string(name(metric.state));
 }
 
+/// `column` < 0: the line as a whole.
 std::unexpected<Diagnostic> bad(int line, int column, const std::string& what) {
-  return fail(DiagnosticCode::E1601, fmt::format("table.csv line {}, column {}: {}", line, kColumns[column], what),
+  const std::string place = column < 0 ? "" : fmt::format(", column {}", kColumns[column]);
+  return fail(DiagnosticCode::E1601, fmt::format("line {}{}: {}", line, place, what),
               "a metric is a number, `not-run` or `failed`; reference_ok is true, false or not-run");
+}
+
+/// "gemm:64x64x64": an operator and what it is of.
+bool is_workload_key(std::string_view shape) {
+  const size_t colon = shape.find(':');
+  return colon != std::string_view::npos && colon > 0 && colon + 1 < shape.size();
 }
 
 std::vector<std::string_view> split(std::string_view line) {
@@ -70,11 +79,20 @@ Result<TableRow> parse_row(const std::vector<std::string_view>& fields, int line
     row.reference_ok = ReferenceOk::False;
   else if (!fields[3].empty() && fields[3] != "not-run")
     return bad(line, 3, fmt::format("'{}' is not true, false or not-run", fields[3]));
+  if (!is_workload_key(fields[0]))
+    return bad(line, 0, fmt::format("'{}' is no workload key like gemm:64x64x64:nn", fields[0]));
   Metric* metrics[] = {&row.compile_ms, &row.warm_ms, &row.model_ms, &row.peak_mb};
   for (int i = 0; i < 4; ++i) {
     auto metric = parse_metric(fields[4 + i], line, 4 + i);
     if (!metric) return std::unexpected(metric.error());
     *metrics[i] = *metric;
+    if (metric->state != State::NotRun && row.reference_ok != ReferenceOk::True) {
+      return bad(line, 4 + i,
+                 fmt::format("'{}' although reference_ok is {}: only an accepted result has times", fields[4 + i],
+                             text_of(row.reference_ok)));
+    }
+    if (metric->state == State::Measured && metric->value == 0 && (i == 1 || i == 2))
+      return bad(line, 4 + i, "no kernel takes 0 ms; what was not measured is not-run");
   }
   return row;
 }
@@ -130,20 +148,22 @@ Result<std::vector<TableRow>> parse_table(std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line_number == 1) {
-      if (line != kTableHeader) return bad(1, 0, fmt::format("the header must be exactly {}", kTableHeader));
+      if (line != kTableHeader) return bad(1, -1, fmt::format("the header must be exactly {}", kTableHeader));
       continue;
     }
     if (line.empty()) continue;
     const auto fields = split(line);
     if (fields.size() != std::size(kColumns)) {
-      return bad(line_number, 0, fmt::format("{} fields, expected {}", fields.size(), std::size(kColumns)));
+      return bad(line_number, -1, fmt::format("{} fields, expected {}", fields.size(), std::size(kColumns)));
     }
     if (fields[0].empty() && fields[1].empty() && fields[2].empty() && fields[3].empty()) continue;
     auto row = parse_row(fields, line_number);
     if (!row) return std::unexpected(row.error());
+    if (std::ranges::find(rows, row->subject, &TableRow::subject) != rows.end())
+      return bad(line_number, -1, fmt::format("{} {} {} has a row already", fields[0], fields[1], fields[2]));
     rows.push_back(std::move(*row));
   }
-  if (line_number == 0) return bad(1, 0, "the file is empty");
+  if (line_number == 0) return bad(1, -1, "the file is empty");
   return rows;
 }
 
@@ -162,20 +182,62 @@ std::vector<TableRow> make_table(const std::vector<Cell>& cells, std::string_vie
   return rows;
 }
 
-Status replace_file(const std::filesystem::path& path, std::string_view text) {
+namespace {
+
+/// All of the text into an open file; its errno or 0.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+/// Into what is there: a device, a pipe, what another process holds open. Its node stays what it is.
+int write_into(const std::filesystem::path& path, std::string_view text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (::close(fd) != 0 && error == 0) error = errno;
+  return error;
+}
+
+int write_beside_and_rename(const std::filesystem::path& path, std::string_view text) {
   const std::string temporary = path.string() + fmt::format(".tmp{}", ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  int error = fd < 0 ? errno : 0;
-  for (size_t done = 0; error == 0 && done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) error = errno;
-    if (written > 0) done += static_cast<size_t>(written);
-  }
+  int error = fd < 0 ? errno : write_all(fd, text);
   if (error == 0 && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
   if (fd >= 0) ::close(fd);
   if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(temporary.c_str());
+  return error;
+}
+
+bool is_open_file(const std::filesystem::path& path) { return path.string().starts_with("/proc/"); }
+
+/// The file a name stands for in the end; a link to nothing yet stands for what it names. /dev/stdout ends in /proc: an
+/// open file, whose name is no place to put another.
+std::filesystem::path followed(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < 40 && !is_open_file(path) && std::filesystem::is_symlink(path, error); ++links) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path;
+}
+
+}  // namespace
+
+Status replace_file(const std::filesystem::path& path, std::string_view text) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
+  const std::filesystem::path target = followed(path);
+  const bool is_a_node = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
+  const int error =
+      is_a_node || is_open_file(target) ? write_into(target, text) : write_beside_and_rename(target, text);
   if (error == 0) return {};
-  ::unlink(temporary.c_str());
   return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? DiagnosticCode::E3302 : DiagnosticCode::E3301,
               fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
 }

@@ -35,14 +35,16 @@ inline constexpr std::string_view kTableHeader = "shape,dtype,device,reference_o
 std::string write_table(const std::vector<TableRow>& rows);
 /// The header and the row `,,,,not-run,,,`.
 std::string table_template();
-/// E1601 with line, column and what was expected. The template row (no identity at all) is skipped.
+/// E1601 with line, column and what was expected: also for a time beside a result that was not accepted, a second row
+/// of one subject, and a shape that is no workload key. The template row (no identity at all) is skipped.
 Result<std::vector<TableRow>> parse_table(std::string_view text);
 
 /// The rows the latest cells of one candidate amount to. A wrong or unchecked result leaves every timing `not-run`;
 /// claimed and simulated cells never enter.
 std::vector<TableRow> make_table(const std::vector<Cell>& cells, std::string_view candidate);
 
-/// Replaces the file by temporary file and rename, so a reader or a full disk never sees half of it.
+/// Replaces the file by temporary file and rename, so a reader or a full disk never sees half of it. A link is followed
+/// and stays; into what is no regular file (a device, a pipe) the text is written, and the node stays.
 Status replace_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace tilewright::bench

@@ -41,6 +41,11 @@ const char* verdict_css(const std::string& verdict) {
   return verdict == "ADOPT" ? "good" : verdict == "REJECT" ? "bad" : "open";
 }
 
+/// "1.2–1.3 (50 %)": an interval is worth nothing without the probability it covers.
+std::string interval_text(const bench::Interval& ci) {
+  return fmt::format("{}–{} ({:.3g} %)", shown(ci.low), shown(ci.high), 100 * ci.level);
+}
+
 std::string qualifiers_of(const Cell& cell) {
   std::string text;
   const auto add = [&](bool has, const char* word) {
@@ -55,13 +60,17 @@ std::string qualifiers_of(const Cell& cell) {
   return text;
 }
 
+/// The option that leads a command to this record, when it is not where commands look by themselves.
+std::string out_words(const std::string& folder) { return folder == "out" ? "" : " --out " + folder; }
+
 std::string header(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   std::string pill;
   if (d.is_object()) {
     const std::string verdict = d.value("verdict", "");
-    pill = fmt::format("<a href=\"#decision\" style=\"text-decoration:none\"><div class=\"pill {}\">{}</div></a>",
-                       verdict_css(verdict), verdict);
+    pill =
+        fmt::format("<a href=\"#decision\" style=\"text-decoration:none\"><div class=\"pill {}\">{}{}</div></a>",
+                    view.stale.empty() ? verdict_css(verdict) : "open", verdict, view.stale.empty() ? "" : " · stale");
   }
   const std::string judged = view.candidates.empty() ? "nothing measured" : view.candidates.front();
   return fmt::format(
@@ -97,7 +106,7 @@ std::string tiles(const ReportView& view) {
                      : "not-run",
                "", "against the oracle");
   const nlohmann::json& d = view.input.decision;
-  if (d.is_object() && d.contains("gain") && !d.value("reference", "").empty() &&
+  if (d.is_object() && view.stale.empty() && d.contains("gain") && !d.value("reference", "").empty() &&
       d["gain"]["ci"][0] != d["gain"]["ci"][1]) {
     html += tile(link(clause_seq(d, " gain "), fmt::format("{} %", shown(100 * d["gain"].value("value", 0.0)))), "",
                  fmt::format("[{}, {}] ", shown(100 * d["gain"]["ci"][0].get<double>()),
@@ -126,8 +135,7 @@ std::string matrix_cell(const Cell* cell) {
   const std::string weak = qualifiers_of(*cell);
   std::string text = cell->stage == Stage::Check ? "right" : cell->value ? shown(*cell->value) : "–";
   std::string spread;
-  if (cell->ci && cell->stage != Stage::Check)
-    spread = fmt::format("<br><small>{}–{}</small>", shown(cell->ci->low), shown(cell->ci->high));
+  if (cell->ci && cell->stage != Stage::Check) spread = "<br><small>" + interval_text(*cell->ci) + "</small>";
   if (!weak.empty()) spread += fmt::format("<br><small>{}</small>", weak);
   return fmt::format("<td class=\"n{}\">{}{}</td>", weak.empty() ? "" : " weak", link(cell->seq, text), spread);
 }
@@ -168,9 +176,14 @@ std::string clauses(const nlohmann::json& decision) {
 std::string decision_card(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
   if (!d.is_object()) return card("Decision", "clause by clause, on measured cells alone", drawn(plot_flips(view)));
+  const std::string stale =
+      view.stale.empty() ? ""
+                         : fmt::format(" · stale: {}; take it again: <code>tilewright decide objective.json{}</code>",
+                                       escape(view.stale), escape(out_words(view.input.folder)));
   const std::string body =
-      fmt::format("<p class=\"{}-t\" style=\"margin:0\"><b>{}</b>{}</p>{}", verdict_css(d.value("verdict", "")),
-                  d.value("verdict", ""), d.value("post_hoc", false) ? " · the objective is post-hoc" : "", clauses(d));
+      fmt::format("<p class=\"{}-t\" style=\"margin:0\"><b>{}</b>{}{}</p>{}",
+                  view.stale.empty() ? verdict_css(d.value("verdict", "")) : "open", d.value("verdict", ""), stale,
+                  d.value("post_hoc", false) ? " · the objective is post-hoc" : "", clauses(d));
   return "<div id=\"decision\" style=\"display:contents\">" +
          card("Decision", "clause by clause; the numbers lead to their records", body) + "</div>";
 }
@@ -201,6 +214,15 @@ std::string ways(const ReportView& view) {
     html += "</dl></div>";
   }
   return card("Keep, pin, or adapt", "three ways to go on, with this case's numbers", html + "</div>", true);
+}
+
+/// " · unit_mismatch×1000": what a claim's own arithmetic says against it.
+std::string lint_text(const Cell& claim) {
+  std::string text;
+  for (const nlohmann::json& lint : claim.detail.value("lint", nlohmann::json::array())) {
+    if (lint.value("code", "") != "unchecked") text += fmt::format(" · {}", lint.value("code", ""));
+  }
+  return text;
 }
 
 std::string open_list(const ReportView& view) {
@@ -249,9 +271,8 @@ std::string record_row(const Cell& cell) {
       "<td>{}</td><td>{}</td></tr>\n",
       cell.seq, cell.seq, escape(cell.candidate), bench::info(cell.stage).metric, escape(cell.subject.shape),
       escape(state), cell.value ? shown(*cell.value) + " " + escape(cell.unit) : escape(cell.reason),
-      cell.ci ? fmt::format("{}–{}", shown(cell.ci->low), shown(cell.ci->high)) : "",
-      cell.n ? fmt::format("{} in {}", cell.n, cell.procs) : "", cell.stop_reason,
-      command.empty() ? "" : fmt::format("<code>{}</code>", escape(command)));
+      cell.ci ? interval_text(*cell.ci) : "", cell.n ? fmt::format("{} in {}", cell.n, cell.procs) : "",
+      cell.stop_reason, command.empty() ? "" : fmt::format("<code>{}</code>", escape(command)));
 }
 
 std::string records(const ReportView& view) {
@@ -261,7 +282,7 @@ std::string records(const ReportView& view) {
       "Records", "every number above leads here; samples and environments are in cells.jsonl",
       "<div class=\"scroll roomy\"><table><tr><th "
       "class=\"n\">seq</th><th>candidate</th><th>stage</th><th>shape</th><th>state</th><th class=\"n\">value</th>"
-      "<th class=\"n\">95 %</th><th class=\"n\">samples</th><th>stopped by</th><th>command</th></tr>" +
+      "<th class=\"n\">interval</th><th class=\"n\">samples</th><th>stopped by</th><th>command</th></tr>" +
           rows + "</table></div>",
       true);
 }
@@ -282,9 +303,9 @@ std::string render_html(const ReportInput& input) {
       "patternTransform=\"rotate(45)\"><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" "
       "style=\"stroke:var(--soft);stroke-width:2.2\"/></pattern></defs></svg><main>\n";
   html += header(view) + tiles(view) + "<div class=\"grid\">\n";
-  html +=
-      card("Every stage of every candidate",
-           "a fast operator is not a fast service: each cost by itself, with its 95 % interval", matrix(view), true);
+  html += card("Every stage of every candidate",
+               "a fast operator is not a fast service: each cost by itself, with its interval and what that covers",
+               matrix(view), true);
   html += decision_card(view);
   html += "<div style=\"display:grid;gap:18px;align-content:start;min-width:0\">";
   html +=
@@ -296,7 +317,8 @@ std::string render_html(const ReportInput& input) {
   html += card("Cold and cached start", "nothing here is ever mixed with warm times", drawn(plot_waterfall(view)));
   html +=
       card("Side by side", "paired in one process, order drawn by lot; the strip is ±2 %", drawn(plot_forest(view)));
-  html += card("Warm samples, process by process", "nothing is dropped; the spread between processes is the honest one",
+  html += card("Warm samples, process by process",
+               "as many of each process as the record keeps; the spread between processes is the honest one",
                drawn(plot_samples(view)));
   html += card("Error against K", "the oracle's shapes: points must stay below their bounds", drawn(plot_error(view)));
   html += card("Tuning", "what the search spent and what it found", drawn(plot_tuning(view)));
@@ -341,11 +363,18 @@ std::string render_markdown(const ReportInput& input) {
   }
   for (const Cell& cell : view.latest) {
     if (cell.stage != Stage::Ratio || !cell.value || !cell.ci) continue;
-    md += fmt::format("\n{} against {}: × {} [{}, {}]\n", cell.candidate, cell.detail.value("rival", "itself"),
-                      shown(*cell.value), shown(cell.ci->low), shown(cell.ci->high));
+    md += fmt::format("\n{} takes {} × the time of {} [{}, {}] ({:.3g} %)\n", cell.candidate, shown(*cell.value),
+                      cell.detail.value("rival", "itself"), shown(cell.ci->low), shown(cell.ci->high),
+                      100 * cell.ci->level);
   }
   if (input.decision.is_object()) {
-    md += fmt::format("\n## {}\n\n", input.decision.value("verdict", ""));
+    md += fmt::format("\n## {}{}\n\n", input.decision.value("verdict", ""), view.stale.empty() ? "" : " (stale)");
+    if (!view.stale.empty()) {
+      md += fmt::format(
+          "This decision is older than the table above: {}. Take it again: `tilewright decide "
+          "objective.json{}`\n\n",
+          view.stale, out_words(input.folder));
+    }
     for (const nlohmann::json& c : input.decision.value("clauses", nlohmann::json::array())) {
       const std::string command = c.value("command", "");
       md += fmt::format("- **{}** {}: {}{}\n", c.value("finding", ""), c.value("name", ""), c.value("text", ""),
@@ -354,8 +383,9 @@ std::string render_markdown(const ReportInput& input) {
   }
   for (const Cell& cell : view.claims) {
     if (!cell.value) continue;
-    md += fmt::format("\nclaimed, not measured: {} {} {} {} ({}, as of {})\n", cell.candidate, cell.subject.shape,
-                      shown(*cell.value), cell.unit, cell.detail.value("source", ""), cell.detail.value("as_of", ""));
+    md += fmt::format("\nclaimed, not measured: {} {} {} {} ({}, as of {}){}\n", cell.candidate, cell.subject.shape,
+                      shown(*cell.value), cell.unit, cell.detail.value("source", ""), cell.detail.value("as_of", ""),
+                      lint_text(cell));
   }
   return md;
 }
@@ -371,7 +401,8 @@ nlohmann::json render_json(const ReportInput& input) {
           {"candidates", view.candidates},
           {"cells", std::move(cells)},
           {"claims", std::move(claims)},
-          {"decision", input.decision}};
+          {"decision", input.decision},
+          {"decision_stale", view.stale.empty() ? nlohmann::json() : nlohmann::json(view.stale)}};
 }
 
 }  // namespace tilewright::report

@@ -179,10 +179,10 @@ Drawing plot_break_even(const ReportView& view) {
     svg.path(curve, fmt::format("curve k{}", line.colour));
     if (middle > 0)
       svg.dot(x(line.cost / middle), y(1), 4, fmt::format("f{}", line.colour),
-              fmt::format("{}: {} calls", line.name, shown(line.cost / middle)));
+              fmt::format("{}: {} calls", line.name, shown(std::ceil(line.cost / middle))));
     svg.dot(label_x, 12, 4, fmt::format("f{}", line.colour));
     svg.text(label_x + 9, 16,
-             middle > 0 ? fmt::format("{}: {} calls", line.name, count(line.cost / middle))
+             middle > 0 ? fmt::format("{}: {} calls", line.name, count(std::ceil(line.cost / middle)))
                         : fmt::format("{}: never", line.name),
              fmt::format("t c{}", line.colour));
     label_x += 208;

@@ -57,6 +57,12 @@ Result<ReportInput> load_report_input(const std::filesystem::path& folder) {
   Result<bench::CellFile> cells = bench::read_cells(folder / "cells.jsonl");
   if (!cells) return std::unexpected(cells.error());
   input.cells = std::move(cells->cells);
+  if (input.cells.empty()) {
+    return fail(DiagnosticCode::E1643,
+                fmt::format("{} holds no whole record{}", (folder / "cells.jsonl").string(),
+                            cells->had_torn_line ? ": its only line is torn" : ""),
+                "`tilewright bench` writes them");
+  }
   for (auto [name, member] :
        {std::pair{"decision.json", &ReportInput::decision}, std::pair{"traffic.json", &ReportInput::traffic},
         std::pair{"service.json", &ReportInput::service}}) {
@@ -67,6 +73,28 @@ Result<ReportInput> load_report_input(const std::filesystem::path& folder) {
   if (Status status = load_lines(folder, input); !status) return std::unexpected(status.error());
   return input;
 }
+
+namespace {
+
+/// A decision rests on the cells that were there when it was taken; anything recorded since makes it one of the past.
+std::string why_stale(const ReportInput& input, const bench::Subject& subject) {
+  const nlohmann::json& d = input.decision;
+  if (!d.is_object()) return "";
+  const uint64_t last_seen = d.value("last_seq", UINT64_MAX);
+  const std::string at = d.value("at", "");
+  int64_t newer = 0;
+  for (const Cell& cell : input.cells) {
+    const bool counts = cell.state != State::Claimed && cell.subject == subject;
+    newer += counts && (cell.seq > last_seen || (!at.empty() && cell.ended_at > at));
+  }
+  if (newer > 0) return fmt::format("{} cells were recorded after it", newer);
+  const nlohmann::json costs = d.value("cost_entries", nlohmann::json());
+  if (costs.is_number_unsigned() && costs.get<size_t>() != input.costs.size())
+    return fmt::format("it knew {} cost entries, there are {}", costs.get<size_t>(), input.costs.size());
+  return "";
+}
+
+}  // namespace
 
 ReportView::ReportView(const ReportInput& report_input) : input(report_input) {
   std::vector<Cell> facts;
@@ -85,13 +113,21 @@ ReportView::ReportView(const ReportInput& report_input) : input(report_input) {
     const auto first = warm != latest.end() ? warm : latest.begin();
     if (first != latest.end()) subject = first->subject;
   }
-  std::set<std::string> names;
+  stale = why_stale(input, subject);
+  std::set<std::string> names, references;
+  for (const Cell& cell : latest) {
+    if (is_here(cell) && cell.detail.is_object() && cell.detail.value("is_reference", false))
+      references.insert(cell.candidate);
+    else if (is_here(cell) && cell.stage == Stage::Warm)
+      references.erase(cell.candidate);
+  }
   for (const Cell& cell : latest) {
     if (is_here(cell) && cell.stage != Stage::Roofline && names.insert(cell.candidate).second)
       candidates.push_back(cell.candidate);
   }
   std::ranges::stable_sort(candidates, [&](const std::string& a, const std::string& b) {
     if ((a == judged) != (b == judged)) return a == judged;
+    if (references.contains(a) != references.contains(b)) return references.contains(b);
     const Cell *x = measured(a, Stage::Warm), *y = measured(b, Stage::Warm);
     if ((x != nullptr) != (y != nullptr)) return x != nullptr;
     return x && *x->value < *y->value;

@@ -32,7 +32,8 @@ Result<ReportInput> load_report_input(const std::filesystem::path& folder);
 struct ReportView {
   const ReportInput& input;
   bench::Subject subject;               ///< of the decision, else of the first measured cell
-  std::vector<std::string> candidates;  ///< of this subject; the judged one first, then by warm_ms
+  std::vector<std::string> candidates;  ///< of this subject; the judged one first, references last, else by warm_ms
+  std::string stale;                    ///< why the decision no longer speaks of these cells; empty: it does
   std::vector<bench::Cell> latest;      ///< measured, not-run and failed; claims are apart
   std::vector<bench::Cell> claims;
 

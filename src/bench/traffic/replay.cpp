@@ -132,7 +132,7 @@ class Replayer {
     served.missed = true;
     ++report_.fallbacks;
     if (Status status = run_fallback(request.prompt, seconds); !status) return status;
-    missed_[served.key].push_back({request.prompt, last_fallback_s_});
+    missed_[served.key].push_back(request.prompt);
     return {};
   }
 
@@ -215,15 +215,36 @@ class Replayer {
     return {};
   }
 
-  /// What a kernel of the missed keys would have saved: compiled after the service, run once per key.
+  /// What a kernel of the missed keys would have saved, or cost: compiled after the service, then run in turns with the
+  /// fallback on the key's first prompt. Differences keep their sign: noise alone sums to nothing.
   Status price_misses() {
-    for (const auto& [key, misses] : missed_) {
+    for (const auto& [key, prompts] : missed_) {
       if (const Result<double> compiled = kernels_.compile(key); !compiled) return std::unexpected(compiled.error());
-      const Result<ReplayOperator::Run> run = kernels_.run(key, misses.front().first);
-      if (!run) return std::unexpected(run.error());
-      for (const auto& [prompt, seconds] : misses) report_.left_on_table_s += std::max(0.0, seconds - run->seconds);
+      const Result<std::vector<double>> saved = pair_with_fallback(key, prompts.front());
+      if (!saved) return std::unexpected(saved.error());
+      const std::vector<double> sorted = measure::sorted(*saved);
+      const double median = measure::median(sorted), misses = static_cast<double>(prompts.size());
+      const auto interval = measure::median_interval(sorted, 0.95);
+      report_.left_on_table_s += misses * median;
+      report_.left_low_s += misses * (interval ? interval->low : sorted.front());
+      report_.left_high_s += misses * (interval ? interval->high : sorted.back());
     }
     return {};
+  }
+
+  Result<std::vector<double>> pair_with_fallback(int64_t key, int64_t prompt) {
+    std::vector<double> saved;
+    for (int round = -1; round < options_.pricing_rounds; ++round) {
+      const bool kernel_first = round % 2 == 0;
+      double seconds[2] = {};
+      for (const bool is_kernel : {kernel_first, !kernel_first}) {
+        const Result<ReplayOperator::Run> run = is_kernel ? kernels_.run(key, prompt) : kernels_.run_fallback(prompt);
+        if (!run) return std::unexpected(run.error());
+        seconds[is_kernel] = run->seconds;
+      }
+      if (round >= 0) saved.push_back(seconds[0] - seconds[1]);  // the first pair warms both up
+    }
+    return saved;
   }
 
   void summarise() {
@@ -275,7 +296,7 @@ class Replayer {
   ServingPolicy serving_;
   ReplayReport report_;
   std::map<int64_t, Kernel> known_;
-  std::map<int64_t, std::vector<std::pair<int64_t, double>>> missed_;
+  std::map<int64_t, std::vector<int64_t>> missed_;  ///< prompts that took the fallback
   std::unordered_map<int64_t, std::set<std::string>> outputs_;
   std::vector<double> fallback_rate_, recent_;
   double free_s_ = 0, compiler_free_s_ = 0;
@@ -299,6 +320,7 @@ nlohmann::json to_json(const ReplayReport& report) {
   json["goodput"] = report.goodput;
   json["break_even_s"] = report.break_even_s ? nlohmann::json(*report.break_even_s) : nlohmann::json("never");
   json["left_on_table_ms"] = report.left_on_table_s * 1e3;
+  json["left_on_table_ci_ms"] = {report.left_low_s * 1e3, report.left_high_s * 1e3};
   json["fallbacks"] = report.fallbacks;
   json["switches"] = report.switches;
   json["unexplained_switches"] = report.unexplained_switches;

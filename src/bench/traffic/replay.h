@@ -50,6 +50,7 @@ struct ReplayOptions {
   double explore_share = 0.01;
   double slo_s = 0;              ///< adaptive: roll back above this p99; 0 = none
   int pairs = 8;                 ///< before a promotion is considered
+  int pricing_rounds = 11;       ///< pairs that price the misses of a key
   double goodput_limit_s = 0.5;  ///< a request counts as good below this latency
   /// Adaptive: writes one event; false when it could not.
   std::function<bool(const std::string& line)> telemetry;
@@ -63,7 +64,9 @@ struct ReplayReport {
   double compile_s = 0;
   double goodput = 0;                  ///< share of requests below the limit
   std::optional<double> break_even_s;  ///< when the time saved over the fallback has repaid the compiles
-  double left_on_table_s = 0;          ///< pinned: fallback time above that of a kernel of the key, over all misses
+  /// Pinned: median of (fallback − kernel of the key) over paired runs after the service, times the key's misses,
+  /// summed; negative when the fallback is the better one. The ends are those of the medians' 95 % intervals.
+  double left_on_table_s = 0, left_low_s = 0, left_high_s = 0;
   int64_t fallbacks = 0;
   int64_t switches = 0;
   int64_t unexplained_switches = 0;  ///< switches without a telemetry line: none by construction, and reported

@@ -2,9 +2,13 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <new>
 #include <stdexcept>
 
@@ -132,8 +136,26 @@ int run_command_line(int argc, char** argv) {
 }  // namespace
 }  // namespace tilewright::tools
 
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is a full disk: an error to report, not a death
+namespace {
+
+using tilewright::tools::ExitCode;
+
+/// What was printed has to have arrived: a full disk or a closed pipe behind standard output is a failure of the
+/// command, whatever it found. The one place that asks, for every command.
+int finish_output(int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool is_lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (!is_lost) return code;
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  const auto kind = is_full ? tilewright::DiagnosticCode::E3302 : tilewright::DiagnosticCode::E3301;
+  const std::string why = errno != 0 ? std::strerror(errno) : "the output is incomplete";
+  fmt::print(stderr, "error[{}]: cannot write standard output: {}\n  help: make room, or name a file with --out\n",
+             tilewright::code_text(kind), why);
+  return static_cast<int>(ExitCode::Internal);
+}
+
+int run_guarded(int argc, char** argv) {
   try {
     return tilewright::tools::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {
@@ -143,11 +165,20 @@ int main(int argc, char** argv) {
     fmt::print(stderr,
                "error: out of memory: the sizes asked for do not fit any machine\n  help: give smaller sizes\n");
   } catch (const std::exception& defect) {
+    // Printing throws when its output is lost; finish_output says so.
+    if (std::ferror(stdout) != 0) return static_cast<int>(ExitCode::Internal);
     fmt::print(stderr,
                "error[E9001]: {}\n  help: this is a defect of tilewright, not of your input: please report it with the "
                "command and the file\n",
                defect.what());
     return static_cast<int>(tilewright::tools::ExitCode::Internal);
   }
-  return static_cast<int>(tilewright::tools::ExitCode::Usage);
+  return static_cast<int>(ExitCode::Usage);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is a full disk: an error to report, not a death
+  return finish_output(run_guarded(argc, argv));
 }

@@ -36,6 +36,9 @@ class Record {
     }
     cell.n = 1200;
     cell.procs = 6;
+    cell.contract_digest = "c0";
+    cell.environment_digest = "e0";
+    cell.detail = {{"budget", "full"}, {"threads", 1}, {"spelling", "lib:./" + candidate + ".so"}};
     cells.push_back(std::move(cell));
     return cells.back();
   }
@@ -47,7 +50,17 @@ class Record {
     add("ours", Stage::FirstCall, 1);
     add("ours", Stage::Warm, warm_ms);
     add("ours", Stage::Peak, 100);
-    add("library", Stage::Warm, reference_ms);
+    rival("library", reference_ms);
+  }
+  void rival(const std::string& name, double warm_ms) {
+    add(name, Stage::Check, 1);
+    add(name, Stage::Warm, warm_ms);
+  }
+  void fail_last(const std::string& reason) {
+    cells.back().state = State::Failed;
+    cells.back().value.reset();
+    cells.back().samples.clear();
+    cells.back().reason = reason;
   }
 
   std::vector<Cell> cells;
@@ -58,7 +71,7 @@ class Record {
 
 Objective objective(const std::string& extra = "") {
   const std::string text = R"({"candidate": "ours", "min_gain": 0.05, "slo_ms": 5, "peak_mb": 200, "warmup_s": 1,
-    "calls_per_day": 1e6, "horizon_days": 100, "human_cost": "excluded", "accepted_by": "A", "accepted_on": "2026-01-31")" +
+    "calls_per_day": 1e6, "horizon_days": 100, "human_cost": "excluded", "tuning_cost": "excluded", "accepted_by": "A", "accepted_on": "2026-01-31")" +
                            (extra.empty() ? "" : ", " + extra) + "}";
   Result<Objective> parsed = parse_objective(text, "objective.json");
   EXPECT_TRUE(parsed.has_value()) << (parsed ? "" : render(parsed.error()));
@@ -160,8 +173,7 @@ TEST(Decide, EachCapCanReject) {
 
 TEST(Decide, ClaimsAloneAreInsufficient) {
   Record record;
-  Cell& cell = record.add("ours", Stage::Warm, 0.1);
-  cell.state = State::Claimed;
+  record.add("ours", Stage::Warm, 0.1).state = State::Claimed;
   record.add("library", Stage::Warm, 10).state = State::Claimed;
   const Decision decision = decided(record, objective());
   EXPECT_EQ(decision.verdict, Verdict::Insufficient);
@@ -211,7 +223,8 @@ TEST(Decide, StaleTimedOutAndUnmeasuredAreInsufficient) {
   const Decision decision = decided(missing, objective());
   EXPECT_EQ(decision.verdict, Verdict::Insufficient);
   EXPECT_EQ(clause(decision, "peak").command,
-            "tilewright bench ours --op gemm:64x64x64:nn --dtype f32/f32/f32 --reference library --budget full");
+            "tilewright bench lib:./ours.so --op gemm:64x64x64:nn --dtype f32/f32/f32 --reference lib:./library.so "
+            "--budget full --threads 1");
 }
 
 TEST(Decide, WhereTheGateFailedNoDifferenceCounts) {
@@ -228,8 +241,10 @@ TEST(Decide, WhereTheGateFailedNoDifferenceCounts) {
     EXPECT_EQ(decision.verdict, Verdict::Insufficient);
     for (const char* part : {" gain ", "per process start", "within the horizon"}) {
       EXPECT_EQ(clause(decision, part).finding, Finding::Open) << part;
-      EXPECT_EQ(clause(decision, part).command,
-                "tilewright compare ours library --op gemm:64x64x64:nn --dtype f32/f32/f32 --rounds 400 --out out");
+      EXPECT_EQ(
+          clause(decision, part).command,
+          "tilewright compare lib:./ours.so lib:./library.so --op gemm:64x64x64:nn --dtype f32/f32/f32 --rounds 400 "
+          "--threads 1 --out out");
     }
   }
 }
@@ -243,7 +258,7 @@ TEST(Decide, HumanHoursEnterTheAdoption) {
   CostEntry hours{.seq = 1, .candidate = "ours", .kind = CostKind::Port, .hours = 10, .by = "A"};
   const Decision cheap = decided(record, o, {hours});
   // 10 h × 100 / 4 = 250 h of machine time at 1 ms a call: 9.0e8 calls, and the horizon has 1e8.
-  EXPECT_NEAR(*cheap.break_evens.per_adoption.calls, 9.0e8, 3e7);
+  EXPECT_NEAR(*cheap.break_evens.per_adoption->calls.calls, 9.0e8, 3e7);
   EXPECT_EQ(clause(cheap, "people").finding, Finding::Violated);
   o.calls_per_day = 1e8;
   EXPECT_EQ(clause(decided(record, o, {hours}), "people").finding, Finding::Holds);
@@ -289,7 +304,7 @@ TEST(Decide, PairedRoundsAreUsedWhenThereAreSome) {
 TEST(Decide, TheFastestRivalIsTheReference) {
   Record record;
   record.whole_life(1.0, 2.0);
-  record.add("framework", Stage::Warm, 1.5);
+  record.rival("framework", 1.5);
   const Objective o = objective();
   const Evidence evidence = collect(o, {.cells = record.cells, .draws = {.resamples = 100}}).value();
   EXPECT_EQ(evidence.reference, "framework");
@@ -320,6 +335,164 @@ TEST(Decide, TheGuideHasThreeWaysAndAdmitsWhatWasNotRun) {
   EXPECT_EQ(json["clauses"].size(), decision.clauses.size());
 }
 
+// The candidate got slower and its new pairing failed: the old ratio is about what is no longer there.
+TEST(Decide, AnOldRatioDoesNotOutliveANewerMeasurement) {
+  Record record;
+  record.whole_life(2.0, 4.0);
+  Cell& ratio = record.add("ours", Stage::Ratio, 0.5);
+  ratio.detail["rival"] = "library";
+  ratio.samples = {std::vector<double>(52, 2.0), std::vector<double>(52, 4.0)};
+  EXPECT_EQ(decided(record, objective()).verdict, Verdict::Adopt);
+  record.add("ours", Stage::Check, 1);
+  for (const Stage stage : {Stage::Import, Stage::Compile, Stage::FirstCall, Stage::Peak}) record.add("ours", stage, 1);
+  record.add("ours", Stage::Warm, 8.0);
+  Objective o = objective();
+  o.slo_ms = 20;
+  EXPECT_EQ(decided(record, o).verdict, Verdict::Reject);
+  record.cells.back() = Cell(record.cells[4]);  // as fast as before, measured anew
+  record.cells.back().seq = record.cells.size();
+  record.add("ours", Stage::Ratio, 1);
+  record.fail_last("timer-disagrees");
+  const Decision unpaired = decided(record, o);
+  EXPECT_EQ(unpaired.verdict, Verdict::Insufficient);
+  EXPECT_NE(clause(unpaired, "gain").text.find("the latest pairing failed: timer-disagrees"), std::string::npos);
+}
+
+TEST(Decide, SidesOfDifferentConditionsAreNotCompared) {
+  for (const char* field : {"contract", "environment", "threads"}) {
+    Record record;
+    record.whole_life(1.0, 2.0);
+    Cell& theirs = record.cells.back();
+    if (std::string(field) == "contract") theirs.contract_digest = "other";
+    if (std::string(field) == "environment") theirs.environment_digest = "other";
+    if (std::string(field) == "threads") theirs.detail["threads"] = 2;
+    const Decision decision = decided(record, objective());
+    EXPECT_EQ(decision.verdict, Verdict::Insufficient) << field;
+    EXPECT_NE(clause(decision, "gain").text.find(std::string("unfair:") + field), std::string::npos)
+        << clause(decision, "gain").text;
+    EXPECT_EQ(clause(decision, "process start").finding, Finding::Open) << field;
+    // A loss under other conditions is none either.
+    Record slow;
+    slow.whole_life(2.0, 1.0);
+    slow.cells.back().contract_digest = "other";
+    EXPECT_EQ(decided(slow, objective()).verdict, Verdict::Insufficient);
+  }
+  Record mixed;
+  mixed.whole_life(1.0, 2.0);
+  mixed.cells[2].environment_digest = "other";
+  EXPECT_NE(clause(decided(mixed, objective()), "process start").text.find("compile_ms is not of the same run"),
+            std::string::npos);
+}
+
+TEST(Decide, ANamedSlowerReferenceIsNotTheReference) {
+  Record record;
+  record.whole_life(5.0, 8.0);
+  record.rival("fastlib", 4.0);
+  Objective o = objective(R"("reference": "library")");
+  o.slo_ms = 20;
+  const Decision decision = decided(record, o);
+  EXPECT_EQ(decision.verdict, Verdict::Reject);
+  const std::string text = clause(decision, "gain").text;
+  EXPECT_NE(text.find("against fastlib; the objective names library, but fastlib is faster"), std::string::npos)
+      << text;
+  o.reference = "absent";
+  EXPECT_NE(clause(decided(record, o), "gain").text.find("reference absent has no measured warm_ms"),
+            std::string::npos);
+}
+
+TEST(Decide, ARivalCountsOnlyWhenItWasFoundRight) {
+  Record never, wrong, later;
+  for (Record* record : {&never, &wrong, &later}) record->whole_life(1.0, 2.0);
+  std::erase_if(never.cells, [](const Cell& c) { return c.candidate == "library" && c.stage == Stage::Check; });
+  wrong.add("library", Stage::Check, 1);
+  wrong.fail_last("mask");
+  later.add("library", Stage::Check, 1);
+  for (const auto& [record, why] : {std::pair{&never, "its result was never checked"},
+                                    {&wrong, "its result is wrong: mask"},
+                                    {&later, "it was checked again, and not timed since"}}) {
+    const Decision decision = decided(*record, objective());
+    EXPECT_EQ(decision.verdict, Verdict::Insufficient) << why;
+    EXPECT_NE(clause(decision, "gain").text.find(why), std::string::npos) << clause(decision, "gain").text;
+  }
+  wrong.rival("second", 2.5);
+  EXPECT_EQ(decided(wrong, objective()).verdict, Verdict::Adopt);
+}
+
+TEST(Decide, TimesOlderThanTheLastCheckDecideNothing) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  record.add("ours", Stage::Check, 1);
+  const Decision decision = decided(record, objective());
+  EXPECT_EQ(decision.verdict, Verdict::Insufficient);
+  EXPECT_NE(clause(decision, "gain").text.find("warm_ms is older than the last check"), std::string::npos);
+}
+
+TEST(Decide, WhatWasNotMeasuredIsNotZeroInABreakEven) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  Objective o = objective();
+  o.is_tuning_cost_excluded = false;
+  const Decision untuned = decided(record, o);
+  EXPECT_EQ(untuned.verdict, Verdict::Insufficient);
+  EXPECT_EQ(to_string(untuned.break_evens.per_upgrade), "not-run");
+  EXPECT_EQ(clause(untuned, "toolchain upgrade").text, "tune_ms was not measured");
+  EXPECT_EQ(clause(untuned, "toolchain upgrade").command,
+            "tilewright tune lib:./ours.so --op gemm:64x64x64:nn --dtype f32/f32/f32 --space space.json --threads 1");
+  record.add("ours", Stage::Tune, 1000).samples.clear();
+  EXPECT_EQ(clause(decided(record, o), "toolchain upgrade").text, "re-validation was not run");
+  const CostEntry validated{
+      .seq = 1, .candidate = "ours", .kind = CostKind::Validate, .is_measured = true, .wall_ms = 500};
+  const Decision whole = decided(record, o, {validated});
+  EXPECT_EQ(whole.verdict, Verdict::Adopt);
+  EXPECT_NEAR(*whole.break_evens.per_upgrade->calls.calls, 1540, 20);
+  std::erase_if(record.cells, [](const Cell& c) { return c.candidate == "library"; });
+  const Decision alone = decided(record, o, {validated});
+  EXPECT_EQ(to_string(alone.break_evens.per_start), "not-run");
+  EXPECT_EQ(to_json(alone, o, collect(o, {.cells = record.cells}).value())["break_even"]["per_start"], "not-run");
+}
+
+TEST(Decide, OnlyTheFullBudgetAdopts) {
+  for (const char* budget : {"ci", "quick", ""}) {
+    Record record;
+    record.whole_life(1.0, 2.0);
+    for (Cell& cell : record.cells) cell.detail["budget"] = budget;
+    EXPECT_EQ(decided(record, objective()).verdict, Verdict::Insufficient) << budget;
+  }
+}
+
+TEST(Decide, ALoneValueHasNoSpread) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  for (Cell& cell : record.cells) cell.samples.clear();
+  const Decision decision = decided(record, objective());
+  EXPECT_EQ(decision.verdict, Verdict::Insufficient);
+  EXPECT_NE(clause(decision, "gain").text.find("a lone value has no spread"), std::string::npos);
+  Record few;
+  few.whole_life(1.0, 2.0);
+  for (Cell& cell : few.cells) cell.samples.resize(3);
+  EXPECT_NE(clause(decided(few, objective()), "gain").text.find("3 processes, and a 95 % interval needs 6"),
+            std::string::npos);
+}
+
+TEST(Decide, AnAcceptanceHasANameAndADayBeforeItsRegistration) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  Objective o = objective();
+  o.accepted_on = "2099-01-01";
+  EXPECT_EQ(clause(decided(record, o), "accepted").text,
+            "accepted on 2099-01-01, after it was registered on 2026-01-31");
+  o.accepted_on = "2026-02-01";  // the next day may be today elsewhere
+  EXPECT_EQ(decided(record, o).verdict, Verdict::Adopt);
+  o.accepted_by = " ";
+  EXPECT_EQ(clause(decided(record, o), "accepted").text, "nobody has accepted the objective");
+}
+
+TEST(Decide, CommandsCanBeTypedAndLeadToTheRecord) {
+  const Objective o = objective();
+  const Decision nothing = decide(o, collect(o, {.cells = {}, .folder = "my out"}).value());
+  EXPECT_EQ(clause(nothing, "correct").command, "tilewright bench KIND:ours --op SHAPE --budget full --out 'my out'");
+}
+
 TEST(Objective, RefusesWhatItDoesNotKnow) {
   const auto refusal = [](const std::string& text) {
     const Result<Objective> o = parse_objective(text, "o.json");
@@ -346,11 +519,26 @@ TEST(Objective, RegistersOnceAndRemembersWhatWasMeasured) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "register";
   std::filesystem::remove_all(folder);
   const Objective o = objective();
-  EXPECT_EQ(find_registration(folder, o.digest).value(), std::nullopt);
+  EXPECT_EQ(find_registration(folder, o).value(), std::nullopt);
   ASSERT_TRUE(register_objective(folder, o, 0).has_value());
   ASSERT_TRUE(register_objective(folder, o, 7).has_value());  // it was there before: nothing changes
-  EXPECT_EQ(find_registration(folder, o.digest).value()->measured_before, 0u);
-  EXPECT_EQ(find_registration(folder, "other").value(), std::nullopt);
+  EXPECT_EQ(find_registration(folder, o).value()->measured_before, 0u);
+  Objective other = o;
+  other.digest = "other";
+  EXPECT_EQ(find_registration(folder, other).value(), std::nullopt);
+  // A laxer one for the same case, after it: the first no longer holds, and one of another case changes nothing.
+  Objective elsewhere = other;
+  elsewhere.shape = "gemm:8x8x8:nn";
+  elsewhere.digest = "elsewhere";
+  ASSERT_TRUE(register_objective(folder, elsewhere, 0).has_value());
+  EXPECT_EQ(find_registration(folder, o).value()->superseded_at, "");
+  ASSERT_TRUE(register_objective(folder, other, 3).has_value());  // after measuring: post-hoc itself
+  EXPECT_EQ(find_registration(folder, o).value()->superseded_at, "");
+  Objective last = o;
+  last.digest = "last";
+  ASSERT_TRUE(register_objective(folder, last, 0).has_value());
+  EXPECT_NE(find_registration(folder, o).value()->superseded_at, "");
+  EXPECT_EQ(find_registration(folder, last).value()->superseded_at, "");
 }
 
 TEST(Cost, IsAppendOnlyAndCorrected) {
@@ -382,6 +570,30 @@ TEST(Cost, IsAppendOnlyAndCorrected) {
   EXPECT_EQ(summary.failures, 1);
   std::ofstream(path, std::ios::app) << "{\"kind\":\"lunch\"}\n";
   EXPECT_EQ(code_text(read_costs(path).error().code), "E1662");
+}
+
+TEST(Cost, ACorrectionBelongsToOneCandidateAndOneEntryOnce) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "corrections.jsonl";
+  std::filesystem::remove(path);
+  const auto add = [&](const std::string& candidate, double hours, uint64_t corrects) {
+    const Status status = append_cost(path, {.candidate = candidate, .hours = hours, .by = "A", .corrects = corrects});
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(add("mine", 5000, 0), "");
+  EXPECT_EQ(add("other", 0, 1), "entry 1 belongs to mine, not to other");
+  EXPECT_EQ(add("mine", 6, 1), "");
+  EXPECT_EQ(add("mine", 7, 1), "entry 1 is already corrected by 2; correct that one");
+  EXPECT_EQ(add("mine", 8, 2), "");
+  EXPECT_EQ(summarise(read_costs(path).value(), "mine").hours, 8);
+  const CostEntry measured{.candidate = "mine", .kind = CostKind::Validate, .is_measured = true, .wall_ms = 9};
+  ASSERT_TRUE(append_cost(path, measured).has_value());
+  EXPECT_EQ(add("mine", 1, 4), "entry 4 was measured: a declaration corrects only a declaration");
+  std::ofstream(path, std::ios::app) << R"({"candidate":"other","kind":"port","state":"declared","hours":0,"by":"B",)"
+                                     << R"("at":"2026-01-31","corrects":3})"
+                                     << "\n";
+  const Diagnostic refusal = read_costs(path).error();
+  EXPECT_EQ(refusal.location.line, 5);
+  EXPECT_NE(refusal.message.find("entry 3 belongs to mine"), std::string::npos) << refusal.message;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 
 namespace tilewright::bench {
 namespace {
@@ -25,7 +26,7 @@ class CellLogTest : public ::testing::Test {
     out.state = State::Measured;
     out.value = value;
     out.ci = Interval{value - 1, value + 1, 0.969};
-    out.samples = {{1, 2, 3}, {4}};
+    out.samples = {{value, 2 * value}, {value / 2}};
     out.command = {"tilewright", "bench"};
     out.detail["clock"] = "tsc";
     out.qualifiers.stale = true;
@@ -71,6 +72,37 @@ TEST_F(CellLogTest, DamagedLineInTheMiddleIsRefusedWithItsNumber) {
   const auto file = read_cells(path_);
   ASSERT_FALSE(file);
   EXPECT_NE(file.error().message.find("cells.jsonl:2:"), std::string::npos) << file.error().message;
+}
+
+// One damaged number each: it is refused where it is read, with its line.
+TEST_F(CellLogTest, NumbersNoMeasurementGivesAreRefused) {
+  const auto refusal = [&](const std::function<void(nlohmann::json&)>& damage) {
+    nlohmann::json line = to_json(cell(Stage::Warm, 3));
+    damage(line);
+    std::filesystem::remove(path_);
+    add_text(line.dump() + "\n");
+    const auto file = read_cells(path_);
+    return file ? std::string("read") : file.error().message;
+  };
+  const auto expect = [&](const std::string& what, const std::function<void(nlohmann::json&)>& damage) {
+    const std::string message = refusal(damage);
+    EXPECT_NE(message.find("cells.jsonl:1:"), std::string::npos) << message;
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  EXPECT_EQ(refusal([](nlohmann::json&) {}), "read");
+  expect("field 'value' of a cell is -3: no warm_ms is", [](nlohmann::json& j) { j["value"] = -3; });
+  expect("field 'value' of a cell is 0: no warm_ms is", [](nlohmann::json& j) { j["value"] = 0; });
+  expect("field 'unit' of a cell is 'us', warm_ms is in ms", [](nlohmann::json& j) { j["unit"] = "us"; });
+  expect("is 100, and its samples lie in [1.5, 6]", [](nlohmann::json& j) { j["value"] = 100; });
+  expect("field 'samples' of a cell has a -1", [](nlohmann::json& j) { j["samples"] = {{3, -1}}; });
+  expect("field 'ci' of a cell is [4, 2] at level 0.9", [](nlohmann::json& j) { j["ci"] = {4, 2, 0.9}; });
+  expect("field 'ci' of a cell is [2, 4] at level 95", [](nlohmann::json& j) { j["ci"] = {2, 4, 95}; });
+  expect("field 'n' of a cell is -1", [](nlohmann::json& j) { j["n"] = -1; });
+  expect("field 'detail' of a cell is not an object", [](nlohmann::json& j) { j["detail"] = 7; });
+  expect("field 'value' of a cell is -3", [](nlohmann::json& j) {
+    j["state"] = "claimed";
+    j["value"] = -3;
+  });
 }
 
 TEST_F(CellLogTest, SecondWriterIsRefused) {

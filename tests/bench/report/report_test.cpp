@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -89,6 +90,48 @@ TEST_F(Page, MarkdownAndJsonSayTheSame) {
   EXPECT_EQ(json["candidates"][0], "tile");
   EXPECT_EQ(json["claims"].size(), 2u);
   EXPECT_EQ(json["decision"]["verdict"], "ADOPT");
+}
+
+TEST_F(Page, ADecisionOlderThanTheCellsIsStale) {
+  EXPECT_EQ(ReportView(input).stale, "");
+  bench::Cell slower = record.cells.front();
+  slower.seq = record.cells.size() + 1;
+  slower.state = bench::State::Failed;
+  slower.value.reset();
+  input.cells.push_back(slower);
+  EXPECT_EQ(ReportView(input).stale, "1 cells were recorded after it");
+  const std::string markdown = render_markdown(input), page = render_html(input);
+  EXPECT_NE(markdown.find("## ADOPT (stale)"), std::string::npos);
+  EXPECT_NE(page.find("ADOPT · stale"), std::string::npos);
+  EXPECT_EQ(page.find("pill good"), std::string::npos);
+  EXPECT_EQ(render_json(input)["decision_stale"], "1 cells were recorded after it");
+  input.cells.back().state = bench::State::Claimed;  // a claim is no news to a decision
+  EXPECT_EQ(ReportView(input).stale, "");
+}
+
+// References are measured first; the page asks about the candidate all the same.
+TEST_F(Page, AsksAboutTheCandidateNotItsReference) {
+  input.decision = nullptr;
+  for (bench::Cell& cell : input.cells) {
+    if (cell.candidate == "tile" && cell.stage == bench::Stage::Warm) {
+      cell.value = 9;
+      cell.samples.clear();
+    }
+  }
+  std::ranges::stable_sort(input.cells, {}, [](const bench::Cell& cell) { return cell.candidate == "tile"; });
+  EXPECT_EQ(ReportView(input).candidates.front(), "tile");
+  EXPECT_NE(render_html(input).find("Is <b>tile</b> worth adopting here?"), std::string::npos);
+}
+
+TEST_F(Page, EveryIntervalSaysWhatItCovers) {
+  for (bench::Cell& cell : input.cells) {
+    if (cell.ci) cell.ci->level = 0.5;
+  }
+  const std::string page = render_html(input);
+  EXPECT_NE(page.find("(50 %)"), std::string::npos);
+  EXPECT_EQ(page.find(">95 %<"), std::string::npos);
+  EXPECT_NE(render_markdown(input).find("tile takes 0.917 × the time of openblas"), std::string::npos);
+  EXPECT_NE(render_markdown(input).find("unit_mismatch×1000"), std::string::npos);
 }
 
 TEST_F(Page, RefusesADamagedRecordAndEscapesItsTexts) {

@@ -28,7 +28,7 @@ class SampleRecord {
       add(name, bench::Stage::Warm, warm, 0.012);
       add(name, bench::Stage::Peak, 84 + 10 * warm, 0.01);
     }
-    add("tile", bench::Stage::Tune, 41200, 0);
+    add("tile", bench::Stage::Tune, 41200, 0).samples.clear();
     add("tile", bench::Stage::Model, 61.2, 0.01).detail["share"] = 0.34;
     add("openblas", bench::Stage::Model, 63.4, 0.01);
     cells.push_back(bench::not_run({subject, "onednn", bench::Stage::Model}, "operator not in MODEL",
@@ -96,6 +96,7 @@ class SampleRecord {
     cell.procs = 6;
     cell.stop_reason = "precision";
     cell.command = {"tilewright", "bench", candidate, "--op", subject.shape};
+    cell.detail = {{"budget", "full"}, {"is_reference", candidate != "tile"}};
     cells.push_back(std::move(cell));
     return cells.back();
   }
@@ -109,7 +110,7 @@ class SampleRecord {
           {{"key", "gemm:33x65x" + std::to_string(k) + ":nn"},
            {"judgements", {{{"max_error", bound * (0.2 + 0.3 * random_.uniform())}, {"max_allowed", bound}}}}});
     }
-    cell.detail = {{"fuzz", std::move(fuzz)}};
+    cell.detail["fuzz"] = std::move(fuzz);
   }
 
   void add_ratio(const std::string& candidate, const std::string& rival, double ratio, double half) {

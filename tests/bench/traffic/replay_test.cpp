@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -69,6 +70,32 @@ TEST(Replay, PinnedNeverCompilesAndPricesWhatItLeaves) {
   EXPECT_EQ(report.jit_events, 0);
   EXPECT_EQ(report.fallbacks, 1);
   EXPECT_NEAR(report.left_on_table_s, 0.075 - 0.030, 1e-12);
+}
+
+// The fallback is the same kernel, and its times are noise: nothing is left on the table, and no noise becomes a gain.
+TEST(Replay, PinnedPricesNoiseAsNothingAndALossAsALoss) {
+  class Noisy : public ToyOperator {
+   public:
+    Result<Run> run(int64_t, int64_t) override { return Run{0.010 + 0.004 * next(), "k"}; }
+    Result<Run> run_fallback(int64_t) override { return Run{base + 0.004 * next(), "k"}; }
+    double base = 0.010;
+
+   private:
+    double next() { return static_cast<double>((state_ = state_ * 1103515245u + 12345u) >> 16 & 1023) / 1023; }
+    uint32_t state_ = 1;
+  };
+  Trace trace = steady_trace(400, 25);
+  for (size_t i = 0; i < trace.requests.size(); ++i) trace.requests[i].prompt = 5 + 10 * static_cast<int64_t>(i % 40);
+  Noisy same, worse;
+  const ReplayOptions options{.serving = ServingPolicy::Pinned};
+  const ReplayReport report = replay(trace, pad10(), same, options).value();
+  EXPECT_LE(report.left_low_s, 0);
+  EXPECT_GE(report.left_high_s, 0);
+  EXPECT_LT(std::abs(report.left_on_table_s), 400 * 0.001);
+  worse.base = 0.002;
+  const ReplayReport loss = replay(trace, pad10(), worse, options).value();
+  EXPECT_LT(loss.left_high_s, 0) << "the fallback was the better one";
+  EXPECT_EQ(to_json(loss)["left_on_table_ci_ms"].size(), 2u);
 }
 
 TEST(Replay, AdaptivePromotesOnAPairedVerdictAndSaysWhy) {

@@ -1,0 +1,86 @@
+#include "bench/decision/closing_command.h"
+
+#include <fmt/format.h>
+
+namespace tilewright::decision {
+
+using bench::Cell;
+using bench::Stage;
+
+namespace {
+
+using Cells = std::map<Stage, Cell>;
+
+/// How the command line spells a candidate of the record; where no cell says, its kind is the reader's to fill in.
+std::string spelling_of(const std::string& candidate, const Cells& cells) {
+  for (const auto& [stage, cell] : cells) {
+    if (cell.detail.is_object() && cell.detail.contains("spelling")) return cell.detail.value("spelling", candidate);
+  }
+  return candidate.find(':') == std::string::npos ? "KIND:" + candidate : candidate;
+}
+
+std::string quoted(const std::string& word) {
+  const bool is_plain = word.find_first_of(" \t'\"\\$&;|<>()*?[]#~`!") == std::string::npos;
+  if (is_plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string workload_words(const Evidence& evidence) {
+  if (evidence.subject.shape.empty()) return " --op SHAPE";
+  return fmt::format(" --op {}{}", evidence.subject.shape,
+                     evidence.subject.dtype.empty() ? "" : " --dtype " + evidence.subject.dtype);
+}
+
+std::string out_words(const Evidence& evidence) {
+  return evidence.folder.empty() ? "" : " --out " + quoted(evidence.folder);
+}
+
+/// The threads the candidate was measured with, so that what is added belongs to the same device.
+std::string thread_words(const Evidence& evidence) {
+  for (const auto& [stage, cell] : evidence.cells) {
+    const nlohmann::json threads = cell.detail.is_object() ? cell.detail.value("threads", nlohmann::json()) : nullptr;
+    if (threads.is_number_integer()) return fmt::format(" --threads {}", threads.get<int64_t>());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string bench_command(const Evidence& evidence, Stage stage) {
+  const auto cell = evidence.cells.find(stage);
+  if (stage == Stage::Model && cell != evidence.cells.end() && !cell->second.how_to_run.empty())
+    return cell->second.how_to_run;
+  const std::string candidate = quoted(spelling_of(evidence.candidate, evidence.cells));
+  if (stage == Stage::Tune) {
+    return fmt::format("tilewright tune {}{} --space space.json{}{}", candidate, workload_words(evidence),
+                       thread_words(evidence), out_words(evidence));
+  }
+  std::string rival;
+  if (!evidence.reference_cells.empty())
+    rival = " --reference " + quoted(spelling_of(evidence.reference, evidence.reference_cells));
+  return fmt::format("tilewright bench {}{}{} --budget full{}{}", candidate, workload_words(evidence), rival,
+                     thread_words(evidence), out_words(evidence));
+}
+
+std::string compare_command(const Evidence& evidence) {
+  // A comparison is not recorded by itself: the folder is always named.
+  return fmt::format("tilewright compare {} {}{} --rounds 400{}{}",
+                     quoted(spelling_of(evidence.candidate, evidence.cells)),
+                     quoted(spelling_of(evidence.reference, evidence.reference_cells)), workload_words(evidence),
+                     thread_words(evidence), evidence.folder.empty() ? " --out out" : out_words(evidence));
+}
+
+std::string validate_command(const Evidence& evidence) {
+  const std::string folder = evidence.folder.empty() ? "out" : evidence.folder;
+  return fmt::format("tilewright validate --matrix {} --candidate {}{}{}", quoted(folder + "/best.json"),
+                     quoted(evidence.candidate), thread_words(evidence), out_words(evidence));
+}
+
+std::string cost_command(const Evidence& evidence) {
+  return fmt::format("tilewright cost add --candidate {} --kind port --hours H --by NAME{}", quoted(evidence.candidate),
+                     out_words(evidence));
+}
+
+}  // namespace tilewright::decision
