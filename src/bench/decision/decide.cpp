@@ -31,8 +31,10 @@ std::optional<Amdahl> predict_model(const Evidence& evidence) {
   const auto it = evidence.cells.find(Stage::Model);
   if (it == evidence.cells.end() || !it->second.detail.is_object()) return std::nullopt;
   const nlohmann::json& detail = it->second.detail;
-  const nlohmann::json& inner = detail.contains("model") ? detail["model"] : detail;  // measured by bench, or by model
-  const nlohmann::json share = inner.is_object() ? inner.value("share", nlohmann::json()) : nlohmann::json();
+  nlohmann::json share = detail.value("share", nlohmann::json());
+  const auto model_detail = detail.find("model");  // of an older record: the share lies in there
+  if (share.is_null() && model_detail != detail.end() && model_detail->is_object())
+    share = model_detail->value("share", nlohmann::json());
   const Cell* ours = evidence.measured(Stage::Warm);
   const Cell* theirs = evidence.measured_reference(Stage::Warm);
   if (!share.is_number() || !ours || !theirs || *theirs->value <= 0) return std::nullopt;
