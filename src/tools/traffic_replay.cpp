@@ -126,7 +126,9 @@ Status check_files(const Options& options, ServingPolicy serving) {
   if (!options.best.empty() && !std::filesystem::exists(options.best, ignored))
     return fail(DiagnosticCode::E1600, fmt::format("there is no {}", options.best), "check --best");
   const std::filesystem::path folder = std::filesystem::path(options.telemetry).parent_path();
-  if (serving == ServingPolicy::Adaptive && !folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+  const bool is_out = folder.lexically_normal() == std::filesystem::path(options.out).lexically_normal();  // made by us
+  if (serving == ServingPolicy::Adaptive && !folder.empty() && !is_out &&
+      !std::filesystem::is_directory(folder, ignored)) {
     return fail(DiagnosticCode::E1600, fmt::format("there is no folder {} for the telemetry", folder.string()),
                 "make it, or correct --telemetry");
   }
