@@ -202,7 +202,8 @@ class TileCandidate final : public candidate::Candidate {
         if (v != open[at].value) values.push_back(v);
       }
       for (const lang::ParamValue& v : values) {
-        configuration.params[open[at].name] = v;
+        configuration.params.erase(open[at].name);  // the default stays open: a `config` row for these sizes may set it
+        if (v != open[at].value) configuration.params[open[at].name] = v;
         if (auto found = search(choice, configuration, at + 1, first)) return found;
       }
       return std::nullopt;
