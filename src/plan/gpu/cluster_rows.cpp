@@ -87,7 +87,8 @@ Operand Lowering::begin_cluster(Operand thread, int threads) {
 // all parts from their own.
 void Lowering::reduce_over_cluster(const ir::ReduceAttributes& a, DType dtype, const Distribution& d,
                                    std::vector<Operand>& totals, const Location& location) {
-  if (d.digits.size() != 1 || d.digits[0].extent != threads_ || d.digits[0].dim != a.dim) throw NoCluster{};
+  if (d.digits.size() != 1 || d.digits[0].extent != threads_ || d.digits[0].dim != a.dim)
+    throw NoCluster{"the reduced dimension does not lie over all threads"};
   const int element = dtype == DType::Bool ? 4 : bytes(register_type(dtype));
   const Scalar type = element == 8 ? Scalar::B64 : Scalar::B32;
   const int parts = threads_ / 32, lanes = std::min(32, parts);

@@ -25,7 +25,7 @@ void Lowering::writes(const ir::Value* buffer) {
   pending_writes_.insert(buffer);
 }
 void Lowering::barrier() {
-  if (cluster_ > 1) throw NoCluster{};
+  if (cluster_ > 1) throw NoCluster{"its threads share a tile, and a barrier would have to span the blocks"};
   b_.emit(Op::Barrier, {}, {barrier_, threads_});
   pending_reads_.clear();
   pending_writes_.clear();

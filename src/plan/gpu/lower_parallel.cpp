@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "plan/gpu/lowering.h"
 #include "plan/gpu/op_views.h"
@@ -21,7 +22,27 @@ void Lowering::begin_iteration(const ir::Op& o, const Coordinates& at, std::vect
   iteration_guard_ = guard;
 }
 
-void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, bool assume_guards) {
+namespace {
+
+bool is_replicated(const Distribution& d) {
+  return std::ranges::any_of(d.digits, [](const auto& digit) { return digit.dim < 0 && digit.extent > 1; });
+}
+
+}  // namespace
+
+/// An iteration may write the very memory it reads; when several threads do the same iteration, one of them would read
+/// what another has written.
+bool Lowering::stores_what_it_loads(const ir::Op& o) const {
+  std::set<const ir::Value*> loaded;
+  bool found = false;
+  for_each_access(*o.regions[0], [&](const ir::Op& access, const ir::Value* buffer, const auto&) {
+    if (access.kind != OpKind::Store && is_tracked(buffer)) loaded.insert(buffer);
+  });
+  for_each_store(*o.regions[0], [&](const ir::Value* buffer) { found |= loaded.contains(buffer); });
+  return found;
+}
+
+void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, bool assume_guards, bool by_owners) {
   index_.push();
   assume_guards_ = assume_guards;
   stored_here_.clear();
@@ -29,12 +50,20 @@ void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, boo
   std::vector<Operand> base;
   for (int d = 0; d < iteration.rank(); ++d) base.push_back(thread_coordinate(iteration, d));
   const Operand owner = owns(iteration);
-  for (size_t r = 0; r < iteration.registers.size(); ++r) {
-    Coordinates at;
-    for (size_t d = 0; d < base.size(); ++d) at.push_back({base[d], iteration.registers[r][d]});
-    begin_iteration(o, at, iteration.registers[r], b_.logical_and(owner, valid(iteration, static_cast<int>(r))));
-    element_region(*o.regions[0]);
-  }
+  const auto iterations = [&](Operand guard) {
+    index_.push();
+    for (size_t r = 0; r < iteration.registers.size(); ++r) {
+      Coordinates at;
+      for (size_t d = 0; d < base.size(); ++d) at.push_back({base[d], iteration.registers[r][d]});
+      begin_iteration(o, at, iteration.registers[r], b_.logical_and(guard, valid(iteration, static_cast<int>(r))));
+      element_region(*o.regions[0]);
+    }
+    index_.pop();
+  };
+  if (by_owners)
+    b_.if_then(owner, [&] { iterations(1); });
+  else
+    iterations(owner);
   assume_guards_ = false;
   index_.pop();
 }
@@ -71,10 +100,13 @@ const Distribution* Lowering::iteration_layout(const ir::Op& o, bool& uses) cons
 }
 
 /// Fragments whose layout is not this iteration's, seen through their variables, are read and written in shared memory
-/// meanwhile.
+/// meanwhile; `by_owners`: all that are written, so that the other replicas get the new values.
 std::vector<std::pair<const ir::Value*, Fragment>> Lowering::move_strangers(const ir::Op& o,
-                                                                            const Distribution& iteration) {
+                                                                            const Distribution& iteration,
+                                                                            bool by_owners) {
   std::vector<std::pair<const ir::Value*, Fragment>> moved;
+  std::set<const ir::Value*> stored;
+  if (by_owners) for_each_store(*o.regions[0], [&](const ir::Value* v) { stored.insert(v); });
   const auto& variables = o.regions[0]->arguments;
   for_each_access(*o.regions[0], [&](const ir::Op&, const ir::Value* v, const std::vector<ir::Index>& indices) {
     const auto f = fragments_.find(v);
@@ -84,24 +116,26 @@ std::vector<std::pair<const ir::Value*, Fragment>> Lowering::move_strangers(cons
       const auto names_it = [&](const ir::Index& x) { return x.symbol() == variables[static_cast<size_t>(d)]; };
       if (!std::ranges::any_of(indices, names_it)) seen = slice(seen, d);
     }
-    if (!(seen == f->second.distribution)) moved.emplace_back(v, to_shared(v, o.location));
+    if (!(seen == f->second.distribution) || stored.contains(v)) moved.emplace_back(v, to_shared(v, o.location));
   });
   if (!moved.empty()) barrier();
   return moved;
 }
 
 void Lowering::parallel_over_fragments(const ir::Op& o, const Distribution& iteration) {
-  auto moved = move_strangers(o, iteration);
+  const bool by_owners = is_replicated(iteration) && stores_what_it_loads(o);
+  auto moved = move_strangers(o, iteration, by_owners);
   const auto truth = iteration.registers.size() >= 16 ? uniform_truth(o) : std::nullopt;
   const ir::Value* factors = moved.empty() ? row_factors(o) : nullptr;
   const bool skips_masks = options_.plant.is("gpu_elements", 2);  // plant 2: masks skipped
   if (factors)
-    b_.if_then(any_is_not_one(factors), [&] { parallel_body(o, iteration, false); });
+    b_.if_then(any_is_not_one(factors), [&] { parallel_body(o, iteration, false, by_owners); });
   else if (truth)
     b_.if_then(
-        *truth, [&] { parallel_body(o, iteration, true); }, [&] { parallel_body(o, iteration, skips_masks); });
+        *truth, [&] { parallel_body(o, iteration, true, by_owners); },
+        [&] { parallel_body(o, iteration, skips_masks, by_owners); });
   else
-    parallel_body(o, iteration, false);
+    parallel_body(o, iteration, false, by_owners);
   if (!moved.empty()) barrier();
   for (auto& [v, fragment] : moved) from_shared(v, std::move(fragment));
 }

@@ -37,7 +37,9 @@ Scalar number_type(DType dtype);    ///< the dtype itself as an instruction type
 bool reports_something(const ir::Kernel& kernel);  ///< has an assert or a print
 
 /// The grid cannot run on clusters after all.
-struct NoCluster {};
+struct NoCluster {
+  const char* why;
+};
 
 /// A tile in shared memory. Panels: columns in blocks of `panel` elements, each panel all rows × 128 bytes, 128-byte
 /// swizzle.
@@ -147,8 +149,11 @@ class Lowering {
   void for_dynamic_elements(const ir::Op& op, const std::function<void(const Coordinates&)>& body);
   void begin_iteration(const ir::Op& op, const Coordinates& at, std::vector<int> offsets, Operand guard);
   const Distribution* iteration_layout(const ir::Op& op, bool& uses) const;
-  std::vector<std::pair<const ir::Value*, Fragment>> move_strangers(const ir::Op& op, const Distribution& iteration);
-  void parallel_body(const ir::Op& op, const Distribution& iteration, bool assume_guards);
+  std::vector<std::pair<const ir::Value*, Fragment>> move_strangers(const ir::Op& op, const Distribution& iteration,
+                                                                    bool by_owners);
+  bool stores_what_it_loads(const ir::Op& op) const;
+  /// `assume_guards`: conditions over the variables hold for every iteration; `by_owners`: one replica of each acts.
+  void parallel_body(const ir::Op& op, const Distribution& iteration, bool assume_guards, bool by_owners = false);
   /// Moves a fragment to shared memory and back.
   Fragment to_shared(const ir::Value* v, const Location& location);
   void from_shared(const ir::Value* v, Fragment fragment);

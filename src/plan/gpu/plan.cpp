@@ -119,8 +119,10 @@ void add_portable(const ir::Kernel& tile, const ir::Op& grid, const cpu::Argumen
       out.layouts.insert(out.layouts.end(), lowering.layouts().begin(), lowering.layouts().end());
       out.facts.insert(out.facts.end(), facts.begin(), facts.end());
       return;
-    } catch (const NoCluster&) {
+    } catch (const NoCluster& reason) {
       may_cluster = false;
+      out.facts.push_back(
+          {"cluster", fmt::format("none: rows stay in one block, since {}", reason.why), grid.location});
       launch = {};
     } catch (const Unsupported& e) {
       if (e.diagnostic.code != DiagnosticCode::E2102 || !options.async_copies) throw;

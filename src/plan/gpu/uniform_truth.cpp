@@ -84,11 +84,12 @@ class UniformTruth {
 
 std::optional<Operand> Lowering::uniform_truth(const ir::Op& o) {
   UniformTruth truth(o, tile_.indices());
-  for (const ir::Op* inner : o.regions[0]->ops) {
-    if (inner->kind != OpKind::IndexValue || inner->result()->type.dtype != DType::Bool) continue;
-    const ir::Index x = inner->as<ir::IndexAttributes>().index;
+  // Every condition below is taken for true without masks (index_value), so those of inner regions count too.
+  ir::for_each_op(*o.regions[0], [&](const ir::Op& inner) {
+    if (inner.kind != OpKind::IndexValue || inner.result()->type.dtype != DType::Bool) return;
+    const ir::Index x = inner.as<ir::IndexAttributes>().index;
     if (uses_any(x, o.regions[0]->arguments)) truth.require(x);
-  }
+  });
   const auto all = truth.result();
   return all ? std::optional(index_.condition(*all)) : std::nullopt;
 }

@@ -223,12 +223,62 @@ kernel narrow(X: f64[64]) -> (Y: f16[64], Z: bf16[64])
             {}};
   // Just beside the middle of two neighbours of f16 (2^-11) and of bf16 (2^-8), closer than f32 can tell.
   const double beside = 0x1p-40, infinity = std::numeric_limits<double>::infinity();
-  const std::vector<double> hard = {1 + 0x1p-11 + beside, 1 + 0x1p-11 - beside, 1 + 0x3p-11 - beside,
-                                    1 + 0x1p-8 + beside,  1 + 0x1p-8 - beside,  -(1 + 0x3p-8) + beside,
-                                    65520 - beside,       0x1p-25 + 0x1p-80,    -0x1p-25,
-                                    infinity,             1e300,                -0.0};
+  const std::vector<double> hard = {1 + 0x1p-11 + beside,
+                                    1 + 0x1p-11 - beside,
+                                    1 + 0x3p-11 - beside,
+                                    1 + 0x1p-8 + beside,
+                                    1 + 0x1p-8 - beside,
+                                    -(1 + 0x3p-8) + beside,
+                                    65520 - beside,
+                                    0x1p-25 + 0x1p-80,
+                                    -0x1p-25,
+                                    infinity,
+                                    1e300,
+                                    -0.0};
   for (size_t i = 0; i < hard.size(); ++i) std::memcpy(c.arrays[0].data() + i * 8, &hard[i], 8);
   EXPECT_EQ(run_case(c, kA100), "");
+}
+
+// Masks are left out where every condition holds, the inner ones included; and where several threads hold an element,
+// one of them reads and writes the shared tile beside it.
+TEST(Portable, ConditionsInsideConditionsAndReplicasBesideSharedTiles) {
+  const char* text = R"(
+kernel inner(X: f32[M, N], V: f32[N]) -> (Y: f32[M, N], S: f32[N])
+{
+  grid (by: ceildiv(M, 128)) threads(32) {
+    x = fragment f32[128, 16]
+    s = shared f32[16]
+    total = fragment f32[16]
+    copy(X[by*128 :+ 128, 0 :+ 16], x)
+    copy(V[0 :+ 16], s)
+    for i, j in parallel(128, 16) {
+      if i < M - by*128 {
+        if i % 2 == 0 { x[i, j] = x[i, j] + 10 } else { x[i, j] = x[i, j] - 10 }
+      }
+    }
+    reduce_sum(x, total, dim = 0)
+    for j in parallel(16) {
+      total[j] = total[j] + s[j]
+      s[j] = s[j] * 2 + total[j]
+    }
+    copy(x, Y[by*128 :+ 128, 0 :+ 16])
+    if by == 0 { for j in parallel(16) { s[j] = s[j] + total[j] } }
+    if by == 0 { copy(s, S[0 :+ 16]) }
+  }
+}
+)";
+  for (const int64_t m : {128, 383}) {
+    const GpuCase c{text,
+                    "inner",
+                    {},
+                    {integers(DType::F32, {m, 16}, 1), integers(DType::F32, {16}, 2), integers(DType::F32, {m, 16}, 3),
+                     integers(DType::F32, {16}, 4)},
+                    {}};
+    for (const uint64_t seed : {1, 2, 3}) {
+      EXPECT_EQ(run_case(c, kA100, {}, interp::Moment::Latest, seed), "") << m;
+      EXPECT_EQ(run_case(c, *target::parse_gpu("sm_90a"), {}, interp::Moment::Latest, seed), "") << m;
+    }
+  }
 }
 
 // Extents known only at run time: vectors where they divide, single elements where they do not.
