@@ -190,7 +190,7 @@ typedef struct tw_tensor_info {
   const char* name;
   int32_t dtype;
   int32_t rank;
-  int32_t access; /* tw_access */
+  int32_t access;    /* tw_access */
   int32_t is_absent; /* 1: an optional tensor that the plan was compiled without (TW_TENSOR_ABSENT) */
 } tw_tensor_info;
 typedef struct tw_scalar_info {

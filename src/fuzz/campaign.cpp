@@ -30,8 +30,10 @@ int operation_count(const ir::Kernel& kernel) {
 std::string kind_of(const std::string& refusal) {
   std::string out;
   for (const char c : refusal.substr(0, refusal.find('\n')))
-    if (c < '0' || c > '9') out += c;
-    else if (out.empty() || out.back() != '#') out += '#';
+    if (c < '0' || c > '9')
+      out += c;
+    else if (out.empty() || out.back() != '#')
+      out += '#';
   return out;
 }
 

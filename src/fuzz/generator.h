@@ -107,7 +107,7 @@ class Generator {
   const Tile* written_ = nullptr;  ///< the tile this `parallel` stores to
   int inside_loop_ = 0;
   bool is_matrix_ = false;  ///< this kernel suits matrix instructions
-  int workspace_ = -1;  ///< what the first grid wrote for the second
+  int workspace_ = -1;      ///< what the first grid wrote for the second
   Range workspace_range_;
 };
 

@@ -101,7 +101,8 @@ void judge_isolated(int64_t count, const std::function<Judgement(int64_t)>& judg
     if (timed_out || !go_on || was_failure) ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
-    if (next < end && go_on && !was_failure) go_on = done(next, death(status, timed_out, options.seconds_per_case)), ++next;
+    if (next < end && go_on && !was_failure)
+      go_on = done(next, death(status, timed_out, options.seconds_per_case)), ++next;
   }
 }
 

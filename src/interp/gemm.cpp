@@ -56,7 +56,8 @@ std::vector<double> bounds(const Column& x) {
 /// The error of products of eight-bit floats, which matrix units sum in fewer bits than f32 has: Hopper aligns 32
 /// products and the accumulator to the largest of them and cuts each off 13 bits below its leading one. Measured
 /// (results/h200/README.md, "Eight-bit products"): at most 2.4 units of 2^-13 of the largest addend are lost in a step
-/// of 32 products, on average over the steps of a sum; 8 are allowed here (33, one of every addend, would be the worst).
+/// of 32 products, on average over the steps of a sum; 8 are allowed here (33, one of every addend, would be the
+/// worst).
 class EightBitError {
  public:
   static bool applies(DType a, DType b) { return bits(a) == 8 && bits(b) == 8 && is_float(a) && is_float(b); }

@@ -3,12 +3,12 @@
 // Registers hold bits; shared memory holds bytes plus, per 16-byte granule, who may not be touched: granules being
 // written by an asynchronous copy, granules being read by matrix instructions or copies in flight, granules written by
 // ordinary stores that no proxy fence has covered. Asynchronous operations take effect at a chosen moment between issue
-// and wait: earliest, latest, or seeded random. Warps interleave under a seeded scheduler; the blocks of a cluster take turns. Diagnosed (E9301 … with both
-// source lines where there are two): read or overwrite in flight, generic write read by an engine without a proxy
-// fence, data races of a block whose only barrier is the whole block's, wrong expected bytes, reuse of a phase, divergent barrier or matrix instruction, access outside every buffer,
-// deadlock (who waits on what). Does not do: data races between warps that mbarriers or named barriers order; timing;
-// bit-exact accumulation of the matrix units (it sums in float64 and rounds once: a bound, exact on small
-// integers).
+// and wait: earliest, latest, or seeded random. Warps interleave under a seeded scheduler; the blocks of a cluster take
+// turns. Diagnosed (E9301 … with both source lines where there are two): read or overwrite in flight, generic write
+// read by an engine without a proxy fence, data races of a block whose only barrier is the whole block's, wrong
+// expected bytes, reuse of a phase, divergent barrier or matrix instruction, access outside every buffer, deadlock (who
+// waits on what). Does not do: data races between warps that mbarriers or named barriers order; timing; bit-exact
+// accumulation of the matrix units (it sums in float64 and rounds once: a bound, exact on small integers).
 #pragma once
 
 #include <cstdint>

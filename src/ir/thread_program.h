@@ -61,7 +61,11 @@ bool is_float(Scalar type);
 bool is_signed(Scalar type);
 
 enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
-enum class Space : uint8_t { Global, Shared, Cluster };  ///< Cluster: shared memory of a block of the cluster, as mapa names it
+enum class Space : uint8_t {
+  Global,
+  Shared,
+  Cluster
+};  ///< Cluster: shared memory of a block of the cluster, as mapa names it
 enum class CacheHint : uint8_t { None, NoAllocate, EvictFirst, EvictLast, Streaming };
 enum class AtomicKind : uint8_t { Add, Min, Max, Or, And, Xor, Exchange };
 enum class ShuffleMode : uint8_t { Butterfly, Index, Up, Down };
@@ -131,7 +135,8 @@ struct Program {
   int shared_bytes = 0;   ///< dynamic shared memory, starting at a multiple of 1024
   int cluster = 1;        ///< blocks per cluster along x
   bool needs_sm90a = false;
-  bool whole_program = false;  ///< relies on setmaxnreg, which assemblers of relocatable code (nvJitLink) ignore: the driver must assemble
+  bool whole_program = false;  ///< relies on setmaxnreg, which assemblers of relocatable code (nvJitLink) ignore: the
+                               ///< driver must assemble
   std::vector<Inst> body;
   uint32_t register_count = 1;
 };

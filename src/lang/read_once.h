@@ -1,4 +1,5 @@
-// Source texts from standard input and pipes, which can be read once: kept, so that a command may load its kernel again.
+// Source texts from standard input and pipes, which can be read once: kept, so that a command may load its kernel
+// again.
 #pragma once
 
 #include <optional>

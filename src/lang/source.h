@@ -20,9 +20,6 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
 class Source {
  public:
-  /// A source of one syntax tree that was not parsed from text.
-  explicit Source(std::shared_ptr<const File> file) : files_{std::move(file)} {}
-
   /// Kernels of the main file first, then of its imports.
   std::vector<std::string> kernel_names() const;
   const KernelSyntax* find_kernel(std::string_view name) const;

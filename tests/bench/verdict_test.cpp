@@ -25,9 +25,10 @@ class VerdictOfToys : public ToyBench {
   }
   std::string objective(const std::string& candidate) const {
     const std::string path = (out_ / "objective.json").string();
-    std::ofstream(path) << R"({"candidate":"toy-)" << candidate
-                        << R"(","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","tuning_cost":"excluded","min_gain":0.1,)"
-                        << R"("accepted_by":"A","accepted_on":"2026-01-31"})";
+    std::ofstream(path)
+        << R"({"candidate":"toy-)" << candidate
+        << R"(","calls_per_day":1e6,"horizon_days":100,"human_cost":"excluded","tuning_cost":"excluded","min_gain":0.1,)"
+        << R"("accepted_by":"A","accepted_on":"2026-01-31"})";
     return path;
   }
   test::Answer decide(const std::string& path) const {

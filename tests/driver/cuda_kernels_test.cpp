@@ -40,8 +40,7 @@ TEST_P(CudaKernels, AssembleWithoutSpilling) {
     const auto source = lang::load_source(file.string());
     ASSERT_TRUE(source) << file;
     for (const std::string& name : source->kernel_names()) {
-      const auto program =
-          load_program({.path = file.string(), .kernel = name, .target = lang::Target::Cuda});
+      const auto program = load_program({.path = file.string(), .kernel = name, .target = lang::Target::Cuda});
       if (!program) {
         ADD_FAILURE() << name << ": " << program.error().rendered;
         continue;

@@ -1,26 +1,3 @@
-// The kept corpus of the fuzzer, replayed: each input once broke something or reaches code the others do not.
-#include <gtest/gtest.h>
+#include "fuzz/replay_corpus.h"
 
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
-namespace {
-
-TEST(Corpus, EveryKeptInput) {
-  int inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(TW_SOURCE_DIR "/tests/fuzz/corpus/language")) {
-    SCOPED_TRACE(entry.path().string());
-    std::ostringstream text;
-    text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    const std::string bytes = text.str();
-    EXPECT_EQ(LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()), 0);
-    ++inputs;
-  }
-  EXPECT_GT(inputs, 0);
-}
-
-}  // namespace
+TEST(Corpus, EveryKeptInput) { tilewright::fuzz::replay_corpus("language"); }

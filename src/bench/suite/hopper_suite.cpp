@@ -303,11 +303,9 @@ std::vector<HopperRow> hopper_rows() {
        .speed_goal = speed,                                                            \
        .rate_goal = rate},                                                             \
       #group_name);
-#define TW_MEAN(group_name, speed)
 #define TW_COLD(kernel_name, key, types, ms)                                                                         \
   add({.kind = HopperKind::Cold, .kernel = kernel_name, .workload = key, .dtypes = types, .rivals = {}, .most = ms}, \
       "cold-compile");
-#define TW_LIMIT(what, most_value, unit)
 #define TW_RARE(kernel_name, types, count, classes, ms) \
   add({.kind = HopperKind::Rare,                        \
        .kernel = kernel_name,                           \
@@ -321,13 +319,6 @@ std::vector<HopperRow> hopper_rows() {
   add({.kind = HopperKind::Launch, .kernel = kernel_name, .workload = key, .dtypes = types, .rivals = {}, .most = ns}, \
       "launch");
 #include "bench/suite/hopper.def"
-#undef TW_RIVALS
-#undef TW_RACE
-#undef TW_MEAN
-#undef TW_COLD
-#undef TW_LIMIT
-#undef TW_RARE
-#undef TW_LAUNCH
   return out;
 }
 

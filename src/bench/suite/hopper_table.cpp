@@ -22,30 +22,14 @@ struct Limit {
 };
 std::vector<Limit> limits() {
   std::vector<Limit> out;
-#define TW_RIVALS(id, spellings)
-#define TW_RACE(group_name, kernel_name, key, types, rival_group, regime, speed, rate)
-#define TW_MEAN(group_name, speed)
-#define TW_COLD(kernel_name, key, types, ms)
 #define TW_LIMIT(what, most, unit) out.push_back({what, unit, most});
-#define TW_RARE(kernel_name, types, count, classes, ms)
-#define TW_LAUNCH(kernel_name, key, types, ns)
 #include "bench/suite/hopper.def"
-#undef TW_MEAN
-#undef TW_LIMIT
   return out;
 }
 std::map<std::string, double> mean_goals() {
   std::map<std::string, double> out;
 #define TW_MEAN(group_name, speed) out[#group_name] = speed;
-#define TW_LIMIT(what, most, unit)
 #include "bench/suite/hopper.def"
-#undef TW_RIVALS
-#undef TW_RACE
-#undef TW_MEAN
-#undef TW_COLD
-#undef TW_LIMIT
-#undef TW_RARE
-#undef TW_LAUNCH
   return out;
 }
 

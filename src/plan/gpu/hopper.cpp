@@ -248,7 +248,8 @@ void HopperForm::issue(Ring& r, size_t i, std::vector<const Ring*>& begun) {
   for (int p = 0; p < t.panels(); ++p) {
     std::vector<Operand> in = {b_.in_register(b_.add(Scalar::U32, base, p * t.panel_bytes())), b_.param_address(t.map),
                                b_.in_register(barrier)};
-    for (const Operand& x : coordinates(*t.copy, t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
+    for (const Operand& x :
+         coordinates(*t.copy, t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
       in.push_back(x);
     b_.emit(Op::TmaLoad, {}, in);
   }

@@ -64,7 +64,8 @@ void HopperForm::check_shared_writes(const ir::Op& op) {
   if (op.kind == OpKind::Fill) written = op.as<ir::FillAttributes>().dst.buffer;
   if (op.kind == OpKind::Reduce) written = op.as<ir::ReduceAttributes>().dst.buffer;
   if (op.kind == OpKind::Gemm) written = op.as<ir::GemmAttributes>().c.buffer;
-  if (written && is_shared_tile(written)) throw No{fmt::format("shared tile {} is written by more than copies", written->name)};
+  if (written && is_shared_tile(written))
+    throw No{fmt::format("shared tile {} is written by more than copies", written->name)};
 }
 
 void HopperForm::check_gemm(const ir::Op& op) {

@@ -158,8 +158,7 @@ int HopperForm::map_for(const ir::View& view, int rows, int columns, Swizzle swi
   runtime::Expression least = one;
   for (const ir::Index& n : tensor->type.shape)
     if (!n.constant())
-      least = runtime::combine(runtime::ExpressionOp::Min,
-                               {least, l_.arguments_.expression(l_.arguments_.map(n))});
+      least = runtime::combine(runtime::ExpressionOp::Min, {least, l_.arguments_.expression(l_.arguments_.map(n))});
   bool inner = true, took_rows = false;
   for (size_t d = view.slices.size(); d-- > 0;) {
     const auto extent = l_.arguments_.expression(l_.arguments_.map(tensor->type.shape[d]));

@@ -99,7 +99,8 @@ Run add_build(CLI::App& app, Session&) {
   app.add_flag("--specialise", options->specialise, "Make every dimension a constant (give them with --dim)");
   app.add_flag("--json", options->json, "Print JSON");
   app.footer(
-      "The object and its header link into a C or C++ program with libtilewright_runtime alone; the .twk file (of CUDA all "
+      "The object and its header link into a C or C++ program with libtilewright_runtime alone; the .twk file (of CUDA "
+      "all "
       "that is needed beside the .cubin or .ptx to look at) is "
       "loaded by\n"
       "tw_plan_load_file() or from Python. In CMake: tilewright_add_kernel(name SOURCE file.tile KERNEL name).\n\n"

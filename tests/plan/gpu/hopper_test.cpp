@@ -26,7 +26,8 @@ bool is_hopper(const GpuPlan& plan) { return plan.programs.size() == 1 && plan.p
 
 TEST(Hopper, MatmulAtEveryMomentAndRaggedExtents) {
   for (const auto moment : {interp::Moment::Earliest, interp::Moment::Latest, interp::Moment::Random}) {
-    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{256, 128, 192}, {200, 136, 72}, {8, 8, 8}, {72, 136, 0}}) {
+    for (const auto& [m, n, k] :
+         std::vector<std::array<int64_t, 3>>{{256, 128, 192}, {200, 136, 72}, {8, 8, 8}, {72, 136, 0}}) {
       GpuCase c{read("matmul_relu.tile"),
                 "matmul_relu",
                 {},
