@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench/oracle/contract.h"
+#include "bench/oracle/reference_kernel.h"
 #include "bench/record/table_csv.h"
 #include "bench/stage_cells.h"
 #include "measure/machine.h"
@@ -74,6 +75,7 @@ class CandidateRun {
     r.workload = workload_key(workload_);
     r.dtypes = to_string(workload_.dtypes);
     r.lengths = workload_.lengths;
+    r.question = workload_.question;
     r.device = context_.options.device;
     r.threads = context_.options.threads;
     r.config = context_.options.config;
@@ -103,6 +105,7 @@ class CandidateRun {
     cell.detail["is_reference"] = outcome_.is_reference;
     if (!outcome_.version.empty()) cell.detail["version"] = outcome_.version;
     if (!libraries_.empty()) cell.detail["libraries"] = libraries_;
+    if (workload_.operation == Operation::Kernel) cell.detail["reference"] = question_label(workload_.question);
     if (outcome_.is_reference) cell.detail["tried"] = context_.references.tried;
     return cell;
   }
@@ -356,8 +359,10 @@ class CandidateRun {
     if (!outcome_.value(Stage::Warm) || take_recorded({Stage::Ratio})) return {};
     if (best == nullptr) {
       Cell cell = cell_like(base(), Stage::Ratio);
-      cell.reason = "no reference could be measured";
-      cell.how_to_run = "pip install numpy onnxruntime, or name one with --reference";
+      const bool is_own = workload_.operation == Operation::Kernel;
+      cell.reason = is_own ? "no library computes this expression" : "no reference could be measured";
+      cell.how_to_run = is_own ? "name another kernel or worker that takes the same arguments with --reference"
+                               : "pip install numpy onnxruntime, or name one with --reference";
       return record(std::move(cell));
     }
     begin("against the best rival", budget().ratio_rounds_limit * 12.5);

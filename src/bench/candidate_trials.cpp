@@ -151,10 +151,11 @@ std::pair<std::string, std::string> file_and_rest(const std::string& spelling) {
   return {target.substr(0, end), target.substr(end)};
 }
 
-/// The digest of the file's bytes and what is asked of it, or of the spelling when it names no file (a ready worker).
-/// Where the file lies does not matter.
-std::string source_digest(const CandidateTrialsOptions& options) {
+/// The digest of the program (else of the file's bytes) and what is asked of it, or of the spelling when it names no
+/// file (a ready worker). Where the file lies does not matter.
+std::string source_digest(const CandidateTrialsOptions& options, const std::string& program) {
   const auto [named, rest] = file_and_rest(options.spelling);
+  if (!program.empty() && options.source_file.empty()) return sha256_hex(program + rest);
   const std::string path = options.source_file.empty() ? named : options.source_file;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return sha256_hex(options.spelling);
@@ -172,16 +173,25 @@ std::string identity_text(const candidate::Kinds& kinds, const CandidateTrialsOp
   const candidate::Identity identity = (*made)->identity();
   std::string text = identity.name + " " + identity.version;
   for (const auto& [library, version] : identity.libraries) text += fmt::format("; {} {}", library, version);
-  return text;
+  const auto source = identity.libraries.find("source");
+  return text + "\n" + (source == identity.libraries.end() ? "" : source->second);
 }
 
+/// What a candidate says of itself: its toolchain in one line, and the digest of its program where it knows one.
+struct OwnWords {
+  std::string toolchain = "unknown", program;
+};
+
 /// Asks a copy of this process, so that the candidate is opened in none that goes on.
-std::string toolchain_of(const candidate::Kinds& kinds, const CandidateTrialsOptions& options) {
+OwnWords own_words(const candidate::Kinds& kinds, const CandidateTrialsOptions& options) {
   constexpr int64_t kPatienceNs = 60'000'000'000;
   Result<tune::ForkedProcess> child =
       tune::ForkedProcess::start([&](tune::ParentChannel& channel) { channel.send(identity_text(kinds, options)); });
-  if (!child) return "unknown";
-  return child->read_line(measure::kernel_ns() + kPatienceNs).value_or("unknown");
+  if (!child) return {};
+  OwnWords out;
+  out.toolchain = child->read_line(measure::kernel_ns() + kPatienceNs).value_or("unknown");
+  if (out.toolchain != "unknown") out.program = child->read_line(measure::kernel_ns() + kPatienceNs).value_or("");
+  return out;
 }
 
 }  // namespace
@@ -197,7 +207,8 @@ std::string config_text(const tune::Config& config) {
 
 CandidateTrials::CandidateTrials(const candidate::Kinds& kinds, CandidateTrialsOptions options)
     : kinds_(kinds), options_(std::move(options)) {
-  identity_.source = source_digest(options_);
+  OwnWords words = own_words(kinds_, options_);
+  identity_.source = source_digest(options_, words.program);
   identity_.workload = workload_key(options_.workload) + " " + to_string(options_.workload.dtypes);
   identity_.device = measure::cpu_device_name(options_.threads);
   identity_.harness = kHarness;
@@ -206,7 +217,7 @@ CandidateTrials::CandidateTrials(const candidate::Kinds& kinds, CandidateTrialsO
     identity_.arch = system.machine;
     identity_.driver = fmt::format("{} {}", system.sysname, system.release);
   }
-  identity_.toolchain = toolchain_of(kinds_, options_);
+  identity_.toolchain = std::move(words.toolchain);
 }
 
 CandidateTrials::~CandidateTrials() {

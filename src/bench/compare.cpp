@@ -18,6 +18,7 @@ StageRequest request_of(const CompareOptions& options, StageKind kind, const std
   r.workload = workload_key(options.workload);
   r.dtypes = to_string(options.workload.dtypes);
   r.lengths = options.workload.lengths;
+  r.question = options.workload.question;
   r.device = options.device;
   r.threads = options.threads;
   r.config = options.config;

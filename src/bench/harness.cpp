@@ -31,12 +31,18 @@ bool takes_part(const BenchOptions& options, const std::string& candidate, const
   return !options.is_wanted || options.is_wanted(candidate, workload);
 }
 
+/// No library has an operator for a kernel's own expression; what the user names is asked.
+bool tries_references(const BenchOptions& options, const Workload& workload) {
+  return !options.references.empty() && (workload.operation != Operation::Kernel || options.references_are_named);
+}
+
 /// How many candidates and references will run their whole life: only the progress line asks.
 double planned_ms(const BenchOptions& options) {
   double total = 1500;
   for (const Workload& workload : options.workloads) {
-    if (!options.references.empty()) total += kSelectionMs;
-    const double references = std::min<double>(2, static_cast<double>(options.references.size()));
+    const bool tries = tries_references(options, workload);
+    if (tries) total += kSelectionMs;
+    const double references = tries ? std::min<double>(2, static_cast<double>(options.references.size())) : 0;
     total += references * expected_ms(options.budget, true);
     for (const std::string& candidate : options.candidates) {
       if (takes_part(options, candidate, workload)) total += expected_ms(options.budget, false);
@@ -48,6 +54,7 @@ double planned_ms(const BenchOptions& options) {
 /// The references of this workload; why there are fewer than were named goes into the notes.
 Result<ReferenceSelection> choose_references(const BenchOptions& options, const StageRunner& runner,
                                              const Workload& workload, BenchReport& report) {
+  if (!tries_references(options, workload)) return ReferenceSelection{};
   auto folder = PrivateFolder::create(options.out, "work");
   if (!folder) return std::unexpected(folder.error());
   auto selection = try_references(options, runner, workload, folder->path().string());
@@ -71,6 +78,7 @@ Result<bool> any_opens(const BenchOptions& options, const StageRunner& runner, c
     r.workload = workload_key(workload);
     r.dtypes = to_string(workload.dtypes);
     r.lengths = workload.lengths;
+    r.question = workload.question;
     r.device = options.device;
     r.threads = options.threads;
     r.timeout_ms = options.timeout_ms;
@@ -176,7 +184,7 @@ Result<BenchReport> run_bench(const BenchOptions& options) {
     std::vector<Outcome> rivals, judged;
     const auto opens = any_opens(options, runner, workload);
     if (!opens) return std::unexpected(opens.error());
-    const bool has_rivals = !options.references.empty() && *opens;
+    const bool has_rivals = tries_references(options, workload) && *opens;
     if (has_rivals) progress.begin("references on " + workload_key(workload), kSelectionMs);
     auto selection = has_rivals ? choose_references(options, runner, workload, report) : ReferenceSelection{};
     if (!selection) return std::unexpected(selection.error());

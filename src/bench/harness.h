@@ -23,7 +23,8 @@ struct BenchOptions {
   std::vector<std::string> command;     ///< goes into every cell
   std::vector<std::string> candidates;  ///< spellings
   std::vector<std::string>
-      references;  ///< spellings; the fastest framework and the fastest library of them are measured
+      references;                     ///< spellings; the fastest framework and the fastest library of them are measured
+  bool references_are_named = false;  ///< by the user: then they are tried on kernels' own questions too
   std::vector<Workload> workloads;
   /// Whether this candidate takes part in this workload; empty: everyone does.
   std::function<bool(const std::string&, const Workload&)> is_wanted;

@@ -70,6 +70,7 @@ Result<ReferenceSelection> try_references(const BenchOptions& options, const Sta
   r.workload = workload_key(workload);
   r.dtypes = to_string(workload.dtypes);
   r.lengths = workload.lengths;
+  r.question = workload.question;
   r.device = options.device;
   r.threads = options.threads;
   r.seed = options.seed;

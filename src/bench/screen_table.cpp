@@ -168,6 +168,17 @@ static std::string render_levels(const BenchReport& report) {
   return out.empty() ? out : fmt::format("± half the interval of process medians; it covers the median with {}\n", out);
 }
 
+/// What a kernel's own question was judged by; empty for operators that libraries know.
+static std::string own_reference(const BenchReport& report, const Subject& subject) {
+  for (const Outcome& outcome : report.outcomes) {
+    if (outcome.subject != subject) continue;
+    for (const Cell& cell : outcome.cells) {
+      if (cell.detail.is_object() && cell.detail.contains("reference")) return cell.detail.value("reference", "");
+    }
+  }
+  return "";
+}
+
 std::string render_table(const BenchReport& report, bool markdown) {
   std::vector<Subject> subjects;
   std::map<Subject, std::vector<Line>> tables;
@@ -179,6 +190,8 @@ std::string render_table(const BenchReport& report, bool markdown) {
   for (const Subject& subject : subjects) {
     out += fmt::format("{}{} · {} · {}\n{}", markdown ? "### " : "\n", subject.shape, subject.dtype, subject.device,
                        markdown ? "\n" : "");
+    if (const std::string reference = own_reference(report, subject); !reference.empty())
+      out += fmt::format("reference: {}{}\n", reference, markdown ? "\n" : "");
     std::vector<Line> lines{kHead};
     std::ranges::move(tables[subject], std::back_inserter(lines));
     out += draw_table(lines, markdown) + (markdown ? "\n" : "");

@@ -7,6 +7,7 @@
 
 #include "bench/foreign_code.h"
 #include "bench/oracle/check.h"
+#include "bench/oracle/reference_kernel.h"
 
 namespace tilewright::bench {
 namespace {
@@ -145,6 +146,7 @@ OutputJudge::OutputJudge(const Workload& workload, std::vector<HostTensor> input
       declared_(evaluate_declared(workload, inputs_, options)) {}
 
 json OutputJudge::judge(const std::vector<HostTensor>& outputs) const {
+  if (!expected_.failure.empty()) return json{{"accepted", false}, {"reason", expected_.failure}};
   std::vector<Argument> args = arguments(workload_);
   std::erase_if(args, [](const Argument& arg) { return !arg.is_output(); });
   json judgements = json::array();
@@ -203,6 +205,7 @@ Result<json> run_check(const StageRequest& request, const candidate::Kinds& kind
     if (holds_against_r1) report.main.judgements = against.main.judgements;
   }
   json detail = to_json(report);
+  if (workload->operation == Operation::Kernel) detail["reference"] = question_label(workload->question);
   if (reference) detail["r1"] = {{"name", reference->name()}, {"relative_rule_holds_against_it", holds_against_r1}};
   detail["first_launch"] = *first;
   std::string reason = report.accepted() ? "" : report.unfair ? "unfair:" + *report.unfair : report.summary();

@@ -58,6 +58,10 @@ StageRequest parse_fields(const json& j) {
   j.at("workload").get_to(r.workload);
   j.at("dtypes").get_to(r.dtypes);
   for (const json& pair : j.at("lengths")) r.lengths.push_back({pair.at(0), pair.at(1)});
+  if (const json& question = j.at("question"); !question.is_null()) {
+    auto parsed = parse_question(question);
+    if (parsed) r.question = std::move(*parsed);
+  }
   j.at("device").get_to(r.device);
   j.at("threads").get_to(r.threads);
   j.at("cache_dir").get_to(r.cache_dir);
@@ -103,6 +107,7 @@ json to_json(const StageRequest& r) {
           {"workload", r.workload},
           {"dtypes", r.dtypes},
           {"lengths", lengths},
+          {"question", r.question.is_stated() ? to_json(r.question) : json()},
           {"device", r.device},
           {"threads", r.threads},
           {"cache_dir", r.cache_dir},

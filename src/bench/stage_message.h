@@ -58,6 +58,7 @@ struct StageRequest {
   std::string workload;
   std::string dtypes;
   std::vector<SequenceLengths> lengths;
+  KernelQuestion question;  ///< of a kernel's own reference
   std::string device = "cpu";
   int threads = 1;
   std::string cache_dir;

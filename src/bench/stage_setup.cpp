@@ -202,7 +202,7 @@ Result<std::shared_ptr<DeviceSession>> session_of(const StageRequest& request, c
 Result<Workload> requested_workload(const StageRequest& request) {
   auto dtypes = parse_dtypes(request.dtypes);
   if (!dtypes) return std::unexpected(dtypes.error());
-  return parse_workload(request.workload, *dtypes, request.lengths);
+  return parse_workload(request.workload, *dtypes, request.lengths, request.question);
 }
 
 ContractOptions contract_options(const StageRequest& request) {

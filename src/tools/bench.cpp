@@ -23,6 +23,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> candidates;
+  std::string kernel;
   WorkloadOptions workload;
   std::vector<std::string> references;
   std::string budget = "quick";
@@ -47,12 +48,18 @@ struct Plan {
   std::vector<OfferedKernel> without_reference;
 };
 
-bool is_tile(const std::string& spelling) {
-  return spelling.starts_with("tile:") || spelling.find(".tile") != std::string::npos;
+/// With --kernel: that kernel of the file.
+std::string with_kernel(const std::string& spelling, const std::string& kernel) {
+  const size_t end = spelling.find(".tile");
+  const bool has_one = end == std::string::npos || spelling.find(':', end) != std::string::npos;
+  if (kernel.empty() || has_one) return spelling;
+  return spelling.substr(0, end + 5) + ":" + kernel + spelling.substr(end + 5);
 }
 
-Status add_offers(const std::string& spelling, const Session& session, Plan& plan) {
-  auto offers = session.kernels.offers(spelling);
+Status add_offers(const std::string& spelling, const Options& options, const Session& session, Plan& plan) {
+  auto dims = parse_sizes(options.workload.dims);
+  if (!dims) return std::unexpected(dims.error());
+  auto offers = session.kernels.offers(spelling, *dims);
   if (!offers) return std::unexpected(offers.error());
   for (OfferedKernel& offer : *offers) {
     if (!offer.workload) {
@@ -73,16 +80,17 @@ Result<Plan> make_plan(const Options& options, const Session& session) {
   Plan plan;
   WorkloadOptions workload = options.workload;
   const std::vector<std::string>& named = options.candidates.empty() ? session.default_candidates : options.candidates;
-  for (const std::string& spelling : named) {
-    if (workload.keys.empty() && session.kernels.offers && is_tile(spelling)) {
-      if (auto added = add_offers(spelling, session, plan); !added) return std::unexpected(added.error());
+  for (const std::string& given : named) {
+    const std::string spelling = with_kernel(given, options.kernel);
+    if (workload.keys.empty() && session.kernels.offers && names_kernel(spelling)) {
+      if (auto added = add_offers(spelling, options, session, plan); !added) return std::unexpected(added.error());
     } else {
       plan.candidates.push_back(spelling);
     }
   }
   if (!plan.own.empty() || !plan.without_reference.empty()) return plan;
   if (workload.keys.empty()) workload.keys = {"gemm:512x512x512"};
-  auto workloads = parse_workloads(workload);
+  auto workloads = parse_workloads(workload, session);
   if (!workloads) return std::unexpected(workloads.error());
   plan.workloads = std::move(*workloads);
   return plan;
@@ -114,6 +122,7 @@ Result<bench::BenchOptions> bench_options(const Options& options, const Plan& pl
   const bool on_cpu = options.workload.device == "cpu";
   const std::vector<std::string>& usual = on_cpu ? session.default_references : session.device_references;
   out.references = options.references.empty() ? usual : options.references;
+  out.references_are_named = !options.references.empty();
   if (options.no_references) out.references.clear();
   out.workloads = plan.workloads;
   out.is_wanted = [own = plan.own](const std::string& candidate, const bench::Workload& workload) {
@@ -216,8 +225,9 @@ Status print_without_reference(const Plan& plan, const Options& options, const S
   }
   if (plan.without_reference.empty()) return {};
   fmt::print(
-      "  to have it checked: a line `reference matmul(A, B)` (or attention, softmax, …) over the kernel's arguments\n"
-      "  and an `example` line, or name the operator with --op{}\n",
+      "  to have it checked: a line `reference silu(matmul(X, W)) * U` that says what every output is, over the "
+      "kernel's\n"
+      "  own arguments (words: docs/grammar.md), and an `example` line, or name an operator with --op{}\n",
       options.unchecked ? "" : "; --unchecked prints times that nobody checked");
   return {};
 }
@@ -260,6 +270,7 @@ Run add_bench(CLI::App& app, Session& session) {
   app.add_option("candidates", options->candidates,
                  "what to judge: kernel.tile, lib:./kernel.so, worker:numpy, worker:./mine.py, …")
       ->type_name("CANDIDATE");
+  app.add_option("--kernel", options->kernel, "which kernel of a .tile file (else all of them)")->type_name("NAME");
   add_workload_options(app, options->workload);
   app.add_option("--reference", options->references,
                  "what to compare with (default: every reference that is installed); may be repeated")
@@ -287,6 +298,7 @@ Run add_bench(CLI::App& app, Session& session) {
       "Examples:\n"
       "  tilewright bench kernels/softmax.tile        every kernel of the file on its own example and reference\n"
       "  tilewright bench kernels/softmax.tile --device cuda:0     the same on a GPU\n"
+      "  tilewright bench mine.tile --kernel swiglu --dim M=512,N=1024        your own, against its own reference\n"
       "  tilewright bench --suite cpu-gemm --threads 1 --filter 1024\n"
       "  tilewright bench --suite hopper --resume                  what our kernels reach on a Hopper GPU\n"
       "  tilewright bench worker:onnxruntime --op gemm:1024x1024x1024\n"

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,10 @@ struct UncheckedTimes {
 
 /// What only a build with the compiler can do; both empty without it.
 struct KernelServices {
-  std::function<Result<std::vector<OfferedKernel>>(const std::string& spelling)> offers;
+  /// `dims` replace sizes of the kernels' examples.
+  std::function<Result<std::vector<OfferedKernel>>(const std::string& spelling,
+                                                   const std::map<std::string, int64_t>& dims)>
+      offers;
   std::function<Result<UncheckedTimes>(const std::string& spelling, int threads, uint64_t seed)> time_unchecked;
 };
 

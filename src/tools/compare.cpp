@@ -92,13 +92,20 @@ Run add_compare(CLI::App& app, Session& session) {
       "Examples:\n"
       "  tilewright compare worker:onnxruntime worker:numpy --op gemm:512x512x512\n"
       "  tilewright compare lib:./new.so lib:./old.so --op softmax:4096x4096 --delta 1\n"
+      "  tilewright compare tile:mine.tile:swiglu tile:mine.tile:swiglu_wide        on the first one's own reference\n"
       "Exit codes: 0 FASTER or SAME · 3 one is wrong · 4 too noisy · 5 SLOWER · 6 INCONCLUSIVE");
   return [options, &session]() -> Result<ExitCode> {
     WorkloadOptions workload = options->workload;
-    if (workload.keys.empty()) workload.keys = {"gemm:512x512x512"};
+    // A kernel of ours says itself what it computes.
+    if (workload.keys.empty()) workload.keys = {names_kernel(options->a) ? options->a : "gemm:512x512x512"};
     if (workload.keys.size() > 1) return fail(DiagnosticCode::E1600, "compare takes one --op");
-    auto workloads = parse_workloads(workload);
+    auto workloads = parse_workloads(workload, session);
     if (!workloads) return std::unexpected(workloads.error());
+    if (workloads->size() > 1) {
+      return fail(DiagnosticCode::E1600,
+                  fmt::format("{} has {} kernels with a reference", workload.keys.front(), workloads->size()),
+                  "name one: FILE.tile:KERNEL");
+    }
     for (const std::string& spelling : {options->a, options->b}) {
       if (auto made = session.kinds.make(spelling); !made) return std::unexpected(made.error());
     }

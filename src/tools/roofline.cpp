@@ -19,15 +19,15 @@ struct Options {
 
 }  // namespace
 
-Run add_roofline(CLI::App& app, Session&) {
+Run add_roofline(CLI::App& app, Session& session) {
   auto options = std::make_shared<Options>();
   add_workload_options(app, options->workload);
   app.add_flag("--json", options->json, "print as JSON");
   app.footer(
       "Examples:\n  tilewright roofline\n  tilewright roofline --op gemm:1024x1024x1024 --op softmax:4096x4096 "
       "--threads 1");
-  return [options]() -> Result<ExitCode> {
-    auto workloads = parse_workloads(options->workload);
+  return [options, &session]() -> Result<ExitCode> {
+    auto workloads = parse_workloads(options->workload, session);
     if (!workloads) return std::unexpected(workloads.error());
     const bench::Roofline roof = bench::measure_roofline(thread_count(options->workload));
     nlohmann::json json = bench::to_json(roof);

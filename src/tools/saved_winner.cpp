@@ -8,10 +8,14 @@
 
 namespace tilewright::tools {
 
-Result<bench::Workload> parse_workload_text(const std::string& shape, const std::string& dtype) {
+Result<bench::Workload> parse_workload_text(const std::string& shape, const std::string& dtype,
+                                            const nlohmann::json& question) {
   const Result<bench::DTypes> dtypes = bench::parse_dtypes(dtype);
   if (!dtypes) return std::unexpected(dtypes.error());
-  return bench::parse_workload(shape, *dtypes);
+  if (question.is_null()) return bench::parse_workload(shape, *dtypes);
+  auto stated = bench::parse_question(question);
+  if (!stated) return std::unexpected(stated.error());
+  return bench::parse_workload(shape, *dtypes, {}, std::move(*stated));
 }
 
 Result<nlohmann::json> read_space(const std::string& path) {
@@ -36,7 +40,8 @@ Result<SavedWinner> open_winner(const tune::BestBucket& bucket, const candidate:
   if (!places.kernel_file.empty() && spelling.starts_with("tile:") && end != std::string::npos)
     spelling = "tile:" + places.kernel_file + spelling.substr(end + 5);
   const Result<bench::Workload> workload =
-      parse_workload_text(bucket.made_from.value("shape", ""), bucket.made_from.value("dtype", ""));
+      parse_workload_text(bucket.made_from.value("shape", ""), bucket.made_from.value("dtype", ""),
+                          bucket.made_from.value("question", nlohmann::json()));
   if (!workload) return std::unexpected(workload.error());
   const nlohmann::json word = bucket.made_from.value("space", nlohmann::json(""));
   const bool is_inside = places.space.empty() && word.is_object();

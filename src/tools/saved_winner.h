@@ -24,7 +24,9 @@ struct SavedWinner {
 
 /// The text of a space file; E1650 when none is named or it is not JSON.
 Result<nlohmann::json> read_space(const std::string& path);
-Result<bench::Workload> parse_workload_text(const std::string& shape, const std::string& dtype);
+/// `question` is that of a kernel's own reference, as to_json gives it; null for every other workload.
+Result<bench::Workload> parse_workload_text(const std::string& shape, const std::string& dtype,
+                                            const nlohmann::json& question = nullptr);
 Result<SavedWinner> open_winner(const tune::BestBucket& bucket, const candidate::Kinds& kinds,
                                 const WinnerPlaces& places);
 

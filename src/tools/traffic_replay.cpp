@@ -15,6 +15,7 @@
 #include "bench/traffic/replay.h"
 #include "tools/progress_line.h"
 #include "tools/saved_winner.h"
+#include "tools/workload_options.h"
 
 namespace tilewright::tools {
 namespace {
@@ -153,12 +154,13 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
   if (!policy) return std::unexpected(policy.error());
   const Result<MissHandling> miss = parse_miss_handling(options.miss);
   if (!miss) return std::unexpected(miss.error());
-  const Result<bench::DTypes> dtypes = bench::parse_dtypes(options.dtype);
-  if (!dtypes) return std::unexpected(dtypes.error());
-  const Result<bench::Workload> workload = bench::parse_workload(options.shape, *dtypes);
-  if (!workload) return std::unexpected(workload.error());
+  WorkloadOptions asked;
+  asked.keys = {options.shape};
+  asked.dtype = options.dtype;
+  const Result<std::vector<bench::Workload>> workloads = parse_workloads(asked, session);
+  if (!workloads) return std::unexpected(workloads.error());
   bench::CandidateReplayOptions kernels = options.kernels;
-  kernels.workload = *workload;
+  kernels.workload = workloads->front();
   kernels.scratch = (std::filesystem::path(options.out) / "replay-cache").string();
   if (kernels.fallback.empty()) kernels.fallback = kernels.kernel;
   ReplayOptions replaying = options.replay;

@@ -162,6 +162,7 @@ Status tune_case(const Options& options, const TuneCase& one, Session& session, 
                       {"shape", bench::workload_key(one.workload)},
                       {"dtype", bench::to_string(one.workload.dtypes)},
                       {"space", absolute_space(one.space_word)}};
+  if (one.workload.question.is_stated()) bucket.made_from["question"] = bench::to_json(one.workload.question);
   tuned.shapes.push_back({one.key, one.share,
                           bucket.default_median_ms > 0 ? bucket.default_median_ms : bucket.median_ms,
                           bucket.median_ms});
@@ -284,9 +285,23 @@ Result<ExitCode> run_replay(const Options& options, Session& session) {
       });
 }
 
+/// The key of a kernel's own reference is explained by a bucket of the record that was tuned for the same question.
+Result<bench::Workload> explained_workload(const Options& options) {
+  Result<bench::Workload> workload = parse_workload_text(options.words.shape, options.words.dtype);
+  if (workload || !options.words.shape.starts_with("kernel:")) return workload;
+  const Result<BestRecord> record = load_record(options.record);
+  if (!record) return std::unexpected(record.error());
+  for (const BestBucket& bucket : record->buckets) {
+    auto found = parse_workload_text(options.words.shape, bucket.made_from.value("dtype", ""),
+                                     bucket.made_from.value("question", nlohmann::json()));
+    if (found) return found;
+  }
+  return workload;
+}
+
 /// Which rule serves a shape, from which record: what pinned dispatch would do.
 Result<ExitCode> run_explain(const Options& options, Session& session) {
-  const Result<bench::Workload> workload = parse_workload_text(options.words.shape, options.words.dtype);
+  const Result<bench::Workload> workload = explained_workload(options);
   if (!workload) return std::unexpected(workload.error());
   const dispatch::Pinned pinned = open_pinned(options.record, session.kinds, places(options));
   fmt::print("{}", dispatch::explain(pinned, options.record, dims_of(*workload)));

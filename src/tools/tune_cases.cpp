@@ -9,6 +9,7 @@
 #include "bench/candidate_replay.h"
 #include "bench/traffic/rare_keys.h"
 #include "tools/saved_winner.h"
+#include "tools/workload_options.h"
 
 namespace tilewright::tools {
 namespace {
@@ -40,21 +41,6 @@ Result<std::map<std::string, std::string>> assignments(const std::vector<std::st
   return out;
 }
 
-Result<std::map<std::string, int64_t>> sizes(const std::vector<std::string>& texts) {
-  const auto words = assignments(texts, "--dim");
-  if (!words) return std::unexpected(words.error());
-  std::map<std::string, int64_t> out;
-  for (const auto& [name, text] : *words) {
-    int64_t& value = out[name];
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) {
-      return fail(DiagnosticCode::E1804, fmt::format("--dim {}: '{}' is not a whole number", name, text),
-                  "write --dim M=1000,N=777");
-    }
-  }
-  return out;
-}
-
 /// "M <= 128 and N == 64": the dimensions the key sets are upper bounds, the others exact.
 std::string bucket_condition(const bench::Workload& workload, const std::vector<std::string>& bounded) {
   std::string text;
@@ -75,7 +61,7 @@ class Maker {
       return fail(DiagnosticCode::E1600, "tune needs a kernel file, or a candidate and --op",
                   "tilewright tune kernels/matmul.tile --kernel matmul --dim M=512,N=512,K=512");
     }
-    auto given = sizes(words_.dims);
+    auto given = parse_sizes(words_.dims);
     if (!given) return std::unexpected(given.error());
     auto params = assignments(words_.params, "--param");
     if (!params) return std::unexpected(params.error());
@@ -180,6 +166,21 @@ std::vector<std::pair<int64_t, double>> heaviest(const json& snapshot, int most)
 }
 
 }  // namespace
+
+Result<std::map<std::string, int64_t>> parse_sizes(const std::vector<std::string>& texts) {
+  const auto words = assignments(texts, "--dim");
+  if (!words) return std::unexpected(words.error());
+  std::map<std::string, int64_t> out;
+  for (const auto& [name, text] : *words) {
+    int64_t& value = out[name];
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      return fail(DiagnosticCode::E1804, fmt::format("--dim {}: '{}' is not a whole number", name, text),
+                  "write --dim M=1000,N=777");
+    }
+  }
+  return out;
+}
 
 bool is_kernel_file(const std::string& candidate) {
   return candidate.ends_with(".tile") && candidate.find(':') == std::string::npos;

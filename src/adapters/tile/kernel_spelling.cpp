@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "adapters/tile/kernel_workload.h"
 #include "kernels/catalogue.h"
@@ -18,15 +22,19 @@ lang::Configuration configuration_of(const KernelSpelling& spelling) {
   return out;
 }
 
-KernelOffer offer_of(const lang::KernelInfo& info, KernelSpelling spelling) {
+KernelOffer offer_of(const lang::KernelInfo& info, KernelSpelling spelling,
+                     const std::map<std::string, int64_t>& given) {
   spelling.kernel = info.name;
   KernelOffer offer{std::move(spelling), std::nullopt, ""};
-  if (info.examples.empty() && !info.dims.empty()) {
-    offer.why_not = fmt::format("kernel '{}' has no `example` line to take sizes from", info.name);
+  std::map<std::string, int64_t> dims = given;
+  if (!info.examples.empty()) dims.insert(info.examples.front().begin(), info.examples.front().end());
+  const auto is_open = [&](const std::string& dim) { return !dims.contains(dim); };
+  if (const auto open = std::ranges::find_if(info.dims, is_open); open != info.dims.end()) {
+    offer.why_not = fmt::format("kernel '{}' has no `example` line to take the size of {} from; give --dim {}=N",
+                                info.name, *open, *open);
     return offer;
   }
-  auto workload =
-      workload_of_kernel(info, info.examples.empty() ? std::map<std::string, int64_t>() : info.examples.front());
+  auto workload = workload_of_kernel(info, dims);
   if (workload)
     offer.workload = std::move(*workload);
   else
@@ -78,23 +86,42 @@ Result<lang::Source> open_kernel_source(const KernelSpelling& spelling) {
   return lang::load_source(spelling.path);
 }
 
-Result<std::vector<KernelOffer>> kernel_offers(const KernelSpelling& spelling) {
+namespace {
+
+/// E1801 when nobody has the dimension.
+Status check_dims(const std::map<std::string, int64_t>& dims, const std::set<std::string>& known,
+                  const KernelSpelling& spelling) {
+  for (const auto& [name, size] : dims) {
+    if (!known.contains(name))
+      return fail(DiagnosticCode::E1801, fmt::format("{} has no dimension '{}'", to_string(spelling), name),
+                  fmt::format("its dimensions are: {}", fmt::join(known, ", ")));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<KernelOffer>> kernel_offers(const KernelSpelling& spelling,
+                                               const std::map<std::string, int64_t>& dims) {
   auto source = open_kernel_source(spelling);
   if (!source) return std::unexpected(source.error());
   const lang::Configuration configuration = configuration_of(spelling);
   std::vector<KernelOffer> out;
+  std::set<std::string> known;
   for (const std::string& name : source->kernel_names()) {
     if (!spelling.kernel.empty() && name != spelling.kernel) continue;
     auto info = lang::describe(*source, name, configuration);
     if (!info) return std::unexpected(info.error());
     const bool is_imported = info->location.file != nullptr && *info->location.file != source->name();
     if (spelling.kernel.empty() && is_imported) continue;
-    out.push_back(offer_of(*info, spelling));
+    known.insert(info->dims.begin(), info->dims.end());
+    out.push_back(offer_of(*info, spelling, dims));
   }
   if (out.empty())
     return fail(DiagnosticCode::E1800, spelling.kernel.empty()
                                            ? fmt::format("{} has no kernel", spelling.path)
                                            : fmt::format("{} has no kernel '{}'", spelling.path, spelling.kernel));
+  if (Status named = check_dims(dims, known, spelling); !named) return std::unexpected(named.error());
   return out;
 }
 

@@ -31,7 +31,9 @@ struct KernelOffer {
   std::optional<bench::Workload> workload;
   std::string why_not;  ///< there is no workload: no reference that can be checked, or no example
 };
-/// Every kernel of the file, or the one that is named. An unreadable file is an error.
-Result<std::vector<KernelOffer>> kernel_offers(const KernelSpelling& spelling);
+/// Every kernel of the file, or the one that is named. `dims` replace sizes of its example. An unreadable file is an
+/// error, and so is a dimension that no kernel has (E1801).
+Result<std::vector<KernelOffer>> kernel_offers(const KernelSpelling& spelling,
+                                               const std::map<std::string, int64_t>& dims = {});
 
 }  // namespace tilewright::adapters

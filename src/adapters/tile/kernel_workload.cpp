@@ -2,7 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <set>
+
+#include "base/narrow_float.h"
+#include "bench/oracle/arguments.h"
+#include "kernels/reference.h"
 
 namespace tilewright::adapters {
 namespace {
@@ -11,13 +17,15 @@ using bench::Operation;
 using bench::Workload;
 using lang::Reference;
 using Dims = std::map<std::string, int64_t>;
+using bench::extent_value;
 
 std::unexpected<Diagnostic> unknown(const lang::KernelInfo& info, std::string_view why) {
   const std::string text = info.references.empty() ? "none" : lang::to_string(info.references[0]);
   return fail_at(
       DiagnosticCode::E1810, info.location,
       fmt::format("kernel '{}' has no reference the benchmark can check ({}): {}", info.name, text, why),
-      "state `reference matmul(A, B)`, attention, softmax, … over the kernel's own arguments, or name one with --op");
+      "state what every output is, over the kernel's own arguments: `reference silu(matmul(X, W)) * U` (words: "
+      "docs/grammar.md), or name an operator with --op");
 }
 
 /// Shape of the argument called `name`, evaluated.
@@ -207,29 +215,155 @@ struct Builder {
   }
 };
 
-}  // namespace
-
-std::optional<int64_t> extent_value(const std::string& text, const Dims& dims) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  if (const auto found = dims.find(text); found != dims.end()) return found->second;
-  const size_t division = text.find(" // ");
-  if (division == std::string::npos) return std::nullopt;
-  const auto left = extent_value(text.substr(0, division), dims), right = extent_value(text.substr(division + 4), dims);
-  if (!left || !right || *right == 0) return std::nullopt;
-  return *left / *right;
+/// Whether the kernel takes exactly the operator's tensors: what else it takes would have no value.
+bool takes_arguments_of(const lang::KernelInfo& info, const Workload& workload, const Dims& dims) {
+  const std::vector<bench::Argument> wanted = bench::arguments(workload);
+  size_t at = 0;
+  Dims all = dims;
+  for (const lang::ParamInfo& param : info.params) {
+    if (const int64_t* value = std::get_if<int64_t>(&param.value)) all.emplace(param.name, *value);
+  }
+  for (const lang::ArgumentInfo& argument : info.arguments) {
+    if (!argument.is_tensor || argument.kind == lang::ArgumentKind::Workspace || argument.optional) continue;
+    if (at >= wanted.size() || wanted[at].shape.size() != argument.shape.size()) return false;
+    for (size_t d = 0; d < argument.shape.size(); ++d) {
+      const auto extent = extent_value(argument.shape[d], all);
+      if (extent && *extent != wanted[at].shape[d]) return false;
+    }
+    ++at;
+  }
+  return at == wanted.size();
 }
+
+/// Fills a workload with the kernel's own question.
+class Questioner {
+ public:
+  Questioner(const lang::KernelInfo& info, const Dims& dims) : info_(info), dims_(dims) {}
+
+  Status ask() {
+    workload.operation = Operation::Kernel;
+    workload.question.kernel = info_.name;
+    for (const std::string& dim : info_.dims) {
+      const auto found = dims_.find(dim);
+      if (found == dims_.end()) return unknown(info_, fmt::format("dimension {} is open: give --dim {}=N", dim, dim));
+      workload.dims.emplace_back(dim, found->second);
+    }
+    for (const lang::ArgumentInfo& argument : info_.arguments) {
+      if (Status added = argument.is_tensor ? add_tensor(argument) : add_scalar(argument); !added) return added;
+    }
+    for (const lang::Reference& reference : info_.references) {
+      if (Status known = check(reference); !known) return known;
+      workload.question.references.push_back(lang::to_string(reference));
+    }
+    const auto outputs = std::ranges::count_if(workload.question.tensors, &bench::QuestionTensor::is_output);
+    if (outputs != std::ssize(info_.references)) {
+      return unknown(info_, fmt::format("{} outputs and {} references; one for every output is needed", outputs,
+                                        info_.references.size()));
+    }
+    workload.dtypes = dtypes();
+    return bench::validate(workload);
+  }
+
+  Workload workload;
+
+ private:
+  Status check(const lang::Reference& reference) const {
+    std::vector<std::string> names = info_.dims;
+    for (const lang::ArgumentInfo& a : info_.arguments) names.push_back(a.name);
+    return kernels::check_words(reference, names);
+  }
+
+  Status add_tensor(const lang::ArgumentInfo& argument) {
+    using Kind = lang::ArgumentKind;
+    if (argument.kind == Kind::Workspace) return {};
+    if (argument.kind == Kind::InOut) {
+      return unknown(info_,
+                     fmt::format("it changes {} in place, so a second call would not compute the same", argument.name));
+    }
+    if (argument.optional) return {};
+    bench::QuestionTensor tensor{argument.name, argument.dtype, {}, argument.kind == Kind::Out};
+    for (const std::string& text : argument.shape) tensor.shape.push_back(with_parameters(text));
+    workload.question.tensors.push_back(std::move(tensor));
+    return {};
+  }
+
+  /// Names of parameters are replaced by their values.
+  std::string with_parameters(const std::string& text) const {
+    std::string out, word;
+    const auto flush = [&] {
+      const auto found = std::ranges::find(info_.params, word, &lang::ParamInfo::name);
+      out += found == info_.params.end() ? word : lang::to_string(found->value);
+      word.clear();
+    };
+    for (const char c : text) {
+      const bool is_word = (std::isalnum(static_cast<unsigned char>(c)) != 0) || c == '_';
+      if (is_word) {
+        word += c;
+        continue;
+      }
+      flush();
+      out += c;
+    }
+    flush();
+    return out;
+  }
+
+  /// Its default; half, or two, where it has none.
+  Status add_scalar(const lang::ArgumentInfo& argument) {
+    double value = is_float(argument.dtype) ? 0.5 : 2;
+    if (argument.default_value) {
+      const auto parsed = kernels::parse_reference(with_parameters(*argument.default_value));
+      const auto computed = parsed ? kernels::evaluate_reference(*parsed, {}) : std::unexpected(parsed.error());
+      if (!computed || computed->data.size() != 1) {
+        return unknown(info_,
+                       fmt::format("the default of {} is not a number: {}", argument.name, *argument.default_value));
+      }
+      value = computed->data[0];
+    }
+    if (argument.dtype == DType::F32) value = static_cast<double>(static_cast<float>(value));
+    workload.question.scalars.push_back({argument.name, argument.dtype, value});
+    return {};
+  }
+
+  /// Storage and arithmetic of the first floating-point argument; the kernel's own precision where all are integers.
+  bench::DTypes dtypes() const {
+    std::optional<DType> in, out;
+    const auto better = [](std::optional<DType>& held, DType dtype) {
+      if (!held || (!is_float(*held) && is_float(dtype))) held = dtype;
+    };
+    bool is_wide = false;
+    for (const bench::QuestionTensor& tensor : workload.question.tensors) {
+      better(tensor.is_output ? out : in, tensor.dtype);
+      is_wide |= tensor.dtype == DType::F64;
+    }
+    const DType first = in.value_or(out.value_or(DType::F32)), last = out.value_or(first);
+    const DType computed = is_float(first) ? first : last;
+    const DType acc = is_wide ? DType::F64 : is_float(computed) ? compute_type(computed) : DType::I32;
+    return {first, acc, last};
+  }
+
+  const lang::KernelInfo& info_;
+  const Dims& dims_;
+};
+
+}  // namespace
 
 Result<Workload> workload_of_kernel(const lang::KernelInfo& info, const Dims& dims) {
   if (info.references.empty()) return unknown(info, "the kernel has no `reference` line");
   const auto dtypes = dtypes_of(info);
-  if (!dtypes) return unknown(info, "it needs a tensor input and an output");
+  if (!dtypes) return question_of_kernel(info, dims);
   Builder builder{info, dims, {}};
   builder.w.dtypes = *dtypes;
-  if (!builder.set(info.references[0])) return unknown(info, "the operands or the function are not in the table");
-  if (Status valid = bench::validate(builder.w); !valid) return std::unexpected(valid.error());
-  return builder.w;
+  const bool is_known = builder.set(info.references[0]) && bench::validate(builder.w);
+  if (is_known && takes_arguments_of(info, builder.w, dims)) return builder.w;
+  return question_of_kernel(info, dims);
+}
+
+Result<Workload> question_of_kernel(const lang::KernelInfo& info, const Dims& dims) {
+  if (info.references.empty()) return unknown(info, "the kernel has no `reference` line");
+  Questioner questioner(info, dims);
+  if (Status asked = questioner.ask(); !asked) return std::unexpected(asked.error());
+  return std::move(questioner.workload);
 }
 
 }  // namespace tilewright::adapters

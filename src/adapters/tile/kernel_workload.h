@@ -1,7 +1,8 @@
 // What a `.tile` kernel computes, as the benchmark's workload: read off its `reference` line and its argument types.
 //
-// Guarantees: nothing is guessed. A reference this table does not know, or one whose operands are not the kernel's own
-// arguments in the workload's order, gives E1810 with the text of the reference.
+// An operator that libraries know (`matmul(A, B)`, `softmax(X)` over the kernel's own arguments and nothing else) is
+// that operator, with its rivals; any other expression is the kernel's own question (bench/oracle/kernel_question.h).
+// Nothing is guessed: no reference, or a kernel that cannot be asked twice (`inout`), is E1810.
 #pragma once
 
 #include <map>
@@ -16,8 +17,8 @@ namespace tilewright::adapters {
 /// `dims` are the kernel's dimensions by name.
 Result<bench::Workload> workload_of_kernel(const lang::KernelInfo& info, const std::map<std::string, int64_t>& dims);
 
-/// Value of an extent as written in an argument's type ("M", "K // 2", "64"); nothing when a name is unknown or the
-/// form is not a name, a number or `name // number`.
-std::optional<int64_t> extent_value(const std::string& text, const std::map<std::string, int64_t>& dims);
+/// The kernel's own question, whether or not a library knows its operator. Optional tensors are not passed, scalars
+/// have their defaults.
+Result<bench::Workload> question_of_kernel(const lang::KernelInfo& info, const std::map<std::string, int64_t>& dims);
 
 }  // namespace tilewright::adapters

@@ -14,6 +14,7 @@
 #include "driver/compile.h"
 #include "driver/program.h"
 #include "driver/toolchain.h"
+#include "lang/program_digest.h"
 
 namespace tilewright::adapters {
 namespace {
@@ -85,11 +86,11 @@ class TileCandidate final : public candidate::Candidate {
     }
     const auto start = std::chrono::steady_clock::now();
     auto program = driver::load_program(*source_, request);
-    if (!program) return std::unexpected(program.error().diagnostic);
+    if (!program) return std::unexpected(as_refusal(program.error().diagnostic));
     const double front_end =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     auto compiled = target_->compile(program->kernel, shapes_of_contract());
-    if (!compiled) return std::unexpected(compiled.error());
+    if (!compiled) return std::unexpected(as_refusal(compiled.error()));
     const auto load_start = std::chrono::steady_clock::now();
     auto plan = target_->load(compiled->artefact);
     if (!plan) return std::unexpected(plan.error());
@@ -131,7 +132,18 @@ class TileCandidate final : public candidate::Candidate {
   std::vector<std::string> installed_paths() const override { return {"/proc/self/exe", spelling_.path}; }
 
  private:
-  /// Of the file and everything it imports; where they lie does not matter.
+  /// What the kernel itself says it does not do (a `where`, a size this target has no room for) is no wrong result of
+  /// its own question at that shape.
+  Diagnostic as_refusal(Diagnostic d) const {
+    const auto code = static_cast<int>(d.code);
+    if (wanted_.operation != bench::Operation::Kernel || code >= 3000) return d;
+    d.message = fmt::format("{} is not done: [{}] {}", bench::workload_key(wanted_), code_text(d.code), d.message);
+    d.code = DiagnosticCode::E3201;
+    return d;
+  }
+
+  /// Of the program in the file and everything it imports: its tokens, so that neither comments and white space nor
+  /// where the files lie matter.
   std::string source_digest() const {
     std::set<std::string> texts;
     const auto add = [&](const Location& at) {
@@ -140,7 +152,7 @@ class TileCandidate final : public candidate::Candidate {
     for (const std::string& kernel : source_->kernel_names()) add(source_->find_kernel(kernel)->location);
     for (const std::string& function : source_->function_names()) add(source_->find_function(function)->location);
     std::string all;
-    for (const std::string& text : texts) all += sha256_hex(text);
+    for (const std::string& text : texts) all += lang::program_digest(text);
     return sha256_hex(all).substr(0, 16);
   }
 
@@ -159,6 +171,9 @@ class TileCandidate final : public candidate::Candidate {
         return **found;
       }
     }
+    if (wanted_.operation == bench::Operation::Kernel && names.size() == 1) {
+      if (auto fits = match_signature(names[0]); fits) return fits;
+    }
     if (first && names.size() == 1) {
       kernel_ = names[0];
       return *first;
@@ -171,12 +186,57 @@ class TileCandidate final : public candidate::Candidate {
                 "its reference or its argument shapes are of another operator");
   }
 
-  Result<std::optional<bench::Workload>> match(const std::string& kernel, std::optional<bench::Workload>& first) {
+  /// A kernel that takes the question's tensors and scalars in their order can be held to its answer, whatever it says
+  /// of itself.
+  Result<bench::Workload> match_signature(const std::string& kernel) {
+    lang::Configuration configuration = given_parameters();
+    const auto refusal = [&] {
+      return fail(DiagnosticCode::E3201,
+                  fmt::format("kernel '{}' does not take the arguments of {}", kernel, bench::workload_key(wanted_)),
+                  "the same tensors and scalars in the same order, with these dtypes, are needed");
+    };
+    auto info = lang::describe(*source_, kernel, configuration);
+    if (!info) return std::unexpected(info.error());
+    for (const lang::ParamInfo& p : info->params) {
+      const bool is_dtype = std::holds_alternative<DType>(p.value) && !configuration.params.contains(p.name);
+      if (is_dtype) configuration.params[p.name] = wanted_.dtypes.in;
+    }
+    info = lang::describe(*source_, kernel, configuration);
+    if (!info) return refusal();
+    const auto dims = bind_dims(*info);
+    if (!dims || !has_dtypes(*info)) return refusal();
+    kernel_ = kernel;
+    dims_ = *dims;
+    params_.clear();
+    for (const auto& [name, value] : configuration.params) params_[name] = lang::to_string(value);
+    return wanted_;
+  }
+  bool has_dtypes(const lang::KernelInfo& info) const {
+    size_t tensor = 0, scalar = 0;
+    for (const lang::ArgumentInfo& a : info.arguments) {
+      if (!a.is_tensor) {
+        if (scalar >= wanted_.question.scalars.size() || wanted_.question.scalars[scalar++].dtype != a.dtype)
+          return false;
+        continue;
+      }
+      if (a.kind == lang::ArgumentKind::Workspace || a.optional) continue;
+      const bench::QuestionTensor& t = wanted_.question.tensors[tensor++];
+      if (t.dtype != a.dtype || t.is_output != (a.kind == lang::ArgumentKind::Out)) return false;
+    }
+    return scalar == wanted_.question.scalars.size();
+  }
+
+  lang::Configuration given_parameters() const {
     lang::Configuration configuration;
     configuration.target = target_->language_target();
     for (const auto& [name, text] : spelling_.params) {
       if (auto value = lang::parse_param_value(text)) configuration.params[name] = *value;
     }
+    return configuration;
+  }
+
+  Result<std::optional<bench::Workload>> match(const std::string& kernel, std::optional<bench::Workload>& first) {
+    lang::Configuration configuration = given_parameters();
     auto info = lang::describe(*source_, kernel, configuration);
     if (!info) return std::unexpected(info.error());
     std::vector<lang::ParamInfo> open;
@@ -241,6 +301,12 @@ class TileCandidate final : public candidate::Candidate {
       }
       ++at;
     }
+    // Of a question, what no shape names alone (`K // 2`) is known by name.
+    for (const auto& [name, size] : wanted_.dims) {
+      const bool is_of_question = wanted_.operation == bench::Operation::Kernel;
+      if (is_of_question && std::find(info.dims.begin(), info.dims.end(), name) != info.dims.end())
+        dims.emplace(name, size);
+    }
     return at == wanted.size() ? std::optional(dims) : std::nullopt;
   }
 
@@ -291,6 +357,17 @@ class TileCandidate final : public candidate::Candidate {
     }
     for (const ir::ScalarArgument& scalar : program_->kernel.scalars) {
       tw_scalar value{};
+      if (wanted_.operation == bench::Operation::Kernel) {
+        const bench::QuestionScalar& asked = wanted_.question.scalars[scalars_.size()];
+        const bool is_real = is_float(scalar.value->type.dtype);
+        value.kind = is_real ? TW_SCALAR_FLOAT : TW_SCALAR_INTEGER;
+        if (is_real)
+          value.value.floating = asked.value;
+        else
+          value.value.integer = static_cast<int64_t>(asked.value);
+        scalars_.push_back(value);
+        continue;
+      }
       value.kind = TW_SCALAR_FLOAT;
       value.value.floating = scalar_value(scalar.value->name);
       scalars_.push_back(value);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bench/oracle/reference_kernel.h"
+
 namespace tilewright::bench {
 namespace {
 
@@ -77,6 +79,14 @@ std::vector<Argument> element_arguments(const Workload& w) {
   return args;
 }
 
+/// A question's tensors; a norm's weight or a scale is data like any other here.
+std::vector<Argument> question_arguments(const Workload& w) {
+  std::vector<Argument> args;
+  for (const QuestionTensor& t : w.question.tensors)
+    args.push_back({t.name, t.dtype, extents_of(w, t).value_or(Shape{0}), t.is_output ? Role::Output : Role::Data});
+  return args;
+}
+
 /// Keys any query of the batch entry sees, as a count of rows of K (the union of the intervals is one interval here).
 int64_t used_keys(const Workload& w, const SequenceLengths& lengths) {
   int64_t begin = lengths.k, end = 0;
@@ -133,6 +143,7 @@ std::vector<Argument> arguments(const Workload& w) {
     case DimsForm::Attention: return attention_arguments(w);
     case DimsForm::Rows: return row_arguments(w);
     case DimsForm::Elements: return element_arguments(w);
+    case DimsForm::Kernel: return question_arguments(w);
   }
   return {};
 }
@@ -151,6 +162,7 @@ Cost minimal_cost(const Workload& w) {
   } else if (w.operation != Operation::Transpose && w.operation != Operation::Cast) {
     cost.flops = static_cast<double>(largest);  // at least one operation per element
   }
+  if (w.operation == Operation::Kernel) cost.flops = std::max(cost.flops, question_flops(w));
   return cost;
 }
 

@@ -82,6 +82,7 @@ Json contract_json(const Workload& w, const ContractOptions& options) {
   for (const auto& [dim, value] : w.dims) dims[dim] = value;
   contract["dims"] = std::move(dims);
   if (w.operation == Operation::Attention) add_attention(w, contract);
+  if (w.operation == Operation::Kernel) contract["kernel"] = to_json(w.question);
   if (w.operation == Operation::RmsNorm || w.operation == Operation::LayerNorm) contract["eps"] = kNormEpsilon;
   return contract;
 }
@@ -111,7 +112,13 @@ Result<Workload> workload_of(const Json& contract) {
       lengths.push_back({pair[0].get<int64_t>(), pair[1].get<int64_t>()});
     }
   }
-  return parse_workload(text(contract, "key"), *dtypes, std::move(lengths));
+  KernelQuestion question;
+  if (contract.contains("kernel")) {
+    auto stated = parse_question(contract["kernel"]);
+    if (!stated) return std::unexpected(stated.error());
+    question = std::move(*stated);
+  }
+  return parse_workload(text(contract, "key"), *dtypes, std::move(lengths), std::move(question));
 }
 
 std::vector<std::string> differing_fields(const Json& reference, const Json& other) {

@@ -9,6 +9,8 @@
 //    "math":"ieee","op":"gemm","variant":"nn","version":1}
 //   attn adds "scale":0.125,"mask":{"spec":"causal-br","digest":"<sha256>","valid_pairs":12},"lengths":[[q,k],…] or
 //   null norms add "eps":1e-05
+//   kernel adds "kernel":{"name":…,"tensors":[…],"scalars":[{"name":"eps","dtype":"f32","value":1e-05}],
+//   "references":["mul(silu(matmul(X, Wg)), matmul(X, Wu))"]}
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

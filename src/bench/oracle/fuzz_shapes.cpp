@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <random>
 #include <string>
+
+#include "bench/oracle/arguments.h"
+#include "bench/oracle/reference_kernel.h"
 
 namespace tilewright::bench {
 namespace {
@@ -26,6 +30,7 @@ class Shapes {
         pairs("R", "C", like_.operation == Operation::TopK ? std::stoll(like_.variant.substr(1)) : 1);
         break;
       case DimsForm::Elements: elements(); break;
+      case DimsForm::Kernel: question(); break;
     }
     return std::move(shapes_);
   }
@@ -93,6 +98,45 @@ class Shapes {
     for (size_t d = 0; d < like_.dims.size(); ++d)
       dims.emplace_back(like_.dims[d].first.c_str(), d + 1 == like_.dims.size() ? n : int64_t{2});
     add(dims);
+  }
+
+  /// What `name // 16` and `name % 16` in a shape ask of the dimension: to be a multiple of 16.
+  int64_t step_of(const std::string& dim) const {
+    int64_t step = 1;
+    for (const QuestionTensor& tensor : like_.question.tensors) {
+      for (const std::string& text : tensor.shape) {
+        const size_t at = text.find(dim + " // ");
+        if (at == std::string::npos) continue;
+        const int64_t divisor = extent_value(text.substr(at + dim.size() + 4), {}).value_or(1);
+        if (divisor > 0) step = std::lcm(step, divisor);
+      }
+    }
+    return step;
+  }
+  int64_t extent_of(const std::string& dim, int64_t measured) {
+    const int64_t step = step_of(dim);
+    if (measured <= 64 && random_() % 4 == 0) return measured;
+    return (extent() + step - 1) / step * step;
+  }
+  /// Shapes the expression itself cannot be computed at (heads that are no multiple, a window that does not fit) are no
+  /// shapes of this question.
+  bool is_computable(const Workload& shape) const {
+    std::vector<HostTensor> inputs;
+    for (const Argument& arg : arguments(shape)) {
+      if (!arg.is_output()) inputs.push_back(zeros(arg.dtype, arg.shape));
+    }
+    return evaluate_question(shape, inputs, {}).failure.empty();
+  }
+  void question() {
+    constexpr double kMostWork = 2e7;
+    constexpr int kTries = 400;
+    for (int i = 0; i < kTries && shapes_.size() < kWanted; ++i) {
+      Workload shape = like_;
+      for (auto& [dim, value] : shape.dims) value = i == 0 ? step_of(dim) : extent_of(dim, value);
+      if (shape == like_ || !validate(shape) || std::ranges::find(shapes_, shape) != shapes_.end()) continue;
+      if (minimal_cost(shape).flops + 20 * minimal_cost(shape).bytes > kMostWork || !is_computable(shape)) continue;
+      shapes_.push_back(std::move(shape));
+    }
   }
 
   void attention() {

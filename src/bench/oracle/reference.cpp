@@ -4,6 +4,7 @@
 #include <random>
 
 #include "bench/oracle/arguments.h"
+#include "bench/oracle/reference_kernel.h"
 #include "bench/oracle/reference_parts.h"
 
 namespace tilewright::bench {
@@ -77,6 +78,7 @@ Evaluation<Real> evaluate(const Workload& w, std::span<const HostTensor> inputs,
     case DimsForm::Attention: evaluate_attention(e); break;
     case DimsForm::Rows: evaluate_rows(e); break;
     case DimsForm::Elements: evaluate_elements(e); break;
+    case DimsForm::Kernel: break;  // reference_kernel.cpp
   }
   return e;
 }
@@ -118,6 +120,7 @@ void round_all(DType dtype, std::vector<double>& values) {
 }  // namespace
 
 Expected evaluate_oracle(const Workload& w, std::span<const HostTensor> inputs, const ReferenceOptions& options) {
+  if (w.operation == Operation::Kernel) return evaluate_question(w, inputs, options);
   Expected expected;
   expected.outputs = as_outputs(evaluate<double>(w, inputs, options, true));
   if (!is_sum(w)) return expected;
@@ -130,6 +133,7 @@ Expected evaluate_oracle(const Workload& w, std::span<const HostTensor> inputs, 
 
 std::vector<ExpectedOutput> evaluate_declared(const Workload& w, std::span<const HostTensor> inputs,
                                               const ReferenceOptions& options) {
+  if (w.operation == Operation::Kernel) return evaluate_question_declared(w, inputs, options);
   const bool wide = w.dtypes.acc == DType::F64 || is_int(w.dtypes.acc);
   auto outputs = wide ? as_outputs(evaluate<double>(w, inputs, options, false))
                       : as_outputs(evaluate<float>(w, inputs, options, false));

@@ -19,6 +19,7 @@ namespace tilewright::bench {
 struct ExpectedOutput {
   std::vector<double> values;     ///< of the rows computed, in order; indices for outputs of indices
   std::vector<double> magnitude;  ///< Σ|a·b| per value where the output is a sum of products; else empty
+  std::vector<double> bound;      ///< of a kernel's own reference: of the error of each value before it is stored
   int64_t row_width = 1;          ///< values per row
   std::vector<int64_t> rows;      ///< rows computed, ascending; empty: all of them
 };
@@ -27,6 +28,7 @@ struct Expected {
   std::vector<ExpectedOutput> outputs;  ///< in the order of the output arguments
   int64_t terms = 0;                    ///< K of the sums behind `magnitude`
   double extra_roundoff = 0;            ///< relative error of a term before it is summed (dequantised weights, tf32)
+  std::string failure;                  ///< why a kernel's own reference could not be computed; empty: it was
   double lipschitz = 1;                 ///< of what is applied to the sum before it is stored (an activation)
 };
 

@@ -96,7 +96,8 @@ std::optional<Dims> parse_dims(DimsForm form, std::string_view text) {
       for (size_t i = 0; i < extents->size(); ++i) dims.emplace_back(fmt::format("N{}", i), (*extents)[i]);
       return dims;
     }
-    case DimsForm::Attention: break;
+    case DimsForm::Attention:
+    case DimsForm::Kernel: break;
   }
   return std::nullopt;
 }
@@ -108,6 +109,7 @@ std::string_view form_text(DimsForm form) {
     case DimsForm::Attention: return "b<B>hq<HQ>hkv<HKV>sq<SQ>sk<SK>d<D>[dv<DV>]";
     case DimsForm::Rows: return "RxC";
     case DimsForm::Elements: return "N, or up to four extents joined by x";
+    case DimsForm::Kernel: return "NAME:D=<extent>.E=<extent>:ref=<digest>";
   }
   return "";
 }
@@ -120,6 +122,10 @@ std::string dims_text(const Workload& workload) {
     return text;
   }
   std::vector<std::string> parts;
+  if (workload.operation == Operation::Kernel) {
+    for (const auto& [dim, value] : workload.dims) parts.push_back(fmt::format("{}={}", dim, value));
+    return fmt::format("{}:{}", workload.question.kernel, fmt::join(parts, "."));
+  }
   for (const auto& [dim, value] : workload.dims) parts.push_back(fmt::format("{}{}", dim == "B" ? "b" : "", value));
   return fmt::format("{}", fmt::join(parts, "x"));
 }
@@ -168,6 +174,60 @@ bool take_mask_or_epilogue(std::string_view segment, Workload& workload) {
   const auto epilogue = parse_epilogue(segment);
   if (epilogue) workload.epilogue = *epilogue;
   return epilogue.has_value();
+}
+
+/// The `D=4.E=5` of a kernel's key.
+std::optional<Dims> parse_named_dims(std::string_view text) {
+  Dims dims;
+  if (text.empty()) return dims;
+  for (std::string_view part : split(text, '.')) {
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) return std::nullopt;
+    std::string_view digits = part.substr(equals + 1);
+    const auto value = take_number(digits);
+    if (!value || !digits.empty()) return std::nullopt;
+    dims.emplace_back(part.substr(0, equals), *value);
+  }
+  return dims;
+}
+
+Result<Workload> parse_kernel_workload(std::string_view key, const DTypes& dtypes, KernelQuestion question) {
+  const auto segments = split(key, ':');
+  auto dims = segments.size() > 2 ? parse_named_dims(segments[2]) : std::nullopt;
+  if (!dims) return bad_key(key, "bad dimensions", fmt::format("kernel:{}", form_text(DimsForm::Kernel)));
+  if (!question.is_stated()) {
+    return bad_key(key, "the digits after ref= do not say what is computed",
+                   "name the kernel that states it: --op FILE.tile:KERNEL");
+  }
+  Workload workload;
+  workload.operation = Operation::Kernel;
+  workload.dims = *std::move(dims);
+  workload.question = std::move(question);
+  workload.dtypes = dtypes;
+  const bool is_same = segments.size() == 4 && workload_key(workload) == key;
+  if (!is_same)
+    return bad_key(key, fmt::format("the question given with it is {}", workload_key(workload)),
+                   "name the kernel that states it: --op FILE.tile:KERNEL");
+  if (auto ok = validate(workload); !ok) return std::unexpected(ok.error());
+  return workload;
+}
+
+Status check_question(const Workload& workload) {
+  const std::string key = workload_key(workload);
+  size_t outputs = 0;
+  for (const QuestionTensor& tensor : workload.question.tensors) {
+    outputs += tensor.is_output;
+    const auto extents = extents_of(workload, tensor);
+    if (!extents)
+      return bad_key(key, fmt::format("the shape of {} is not known: [{}]", tensor.name, fmt::join(tensor.shape, ", ")),
+                     "give every dimension");
+    if (std::ranges::any_of(*extents, [](int64_t extent) { return extent < 0; }))
+      return bad_key(key, fmt::format("{} would be [{}]", tensor.name, fmt::join(*extents, ", ")), "extents are ≥ 0");
+  }
+  if (outputs == 0 || outputs != workload.question.references.size())
+    return bad_key(key, fmt::format("{} references for {} outputs", workload.question.references.size(), outputs),
+                   "one expression per output");
+  return {};
 }
 
 Status check_lengths(const Workload& workload) {
@@ -239,7 +299,19 @@ void Workload::set_dim(std::string_view name, int64_t value) {
   }
 }
 
-Result<Workload> parse_workload(std::string_view key, const DTypes& dtypes, std::vector<SequenceLengths> lengths) {
+std::optional<std::vector<int64_t>> extents_of(const Workload& workload, const QuestionTensor& tensor) {
+  const std::map<std::string, int64_t> dims(workload.dims.begin(), workload.dims.end());
+  std::vector<int64_t> out;
+  for (const std::string& text : tensor.shape) {
+    const auto extent = extent_value(text, dims);
+    if (!extent) return std::nullopt;
+    out.push_back(*extent);
+  }
+  return out;
+}
+
+Result<Workload> parse_workload(std::string_view key, const DTypes& dtypes, std::vector<SequenceLengths> lengths,
+                                KernelQuestion question) {
   const auto segments = split(key, ':');
   Workload workload;
   workload.dtypes = dtypes;
@@ -251,6 +323,7 @@ Result<Workload> parse_workload(std::string_view key, const DTypes& dtypes, std:
     return bad_key(key, fmt::format("unknown operator '{}'", segments[0]),
                    fmt::format("one of {}", fmt::join(names, ", ")));
   }
+  if (row->form == DimsForm::Kernel) return parse_kernel_workload(key, dtypes, std::move(question));
   workload.operation = row->operation;
   auto dims = segments.size() > 1 ? parse_dims(row->form, segments[1]) : std::nullopt;
   if (!dims) return bad_key(key, "bad dimensions", fmt::format("{}:{}", row->name, form_text(row->form)));
@@ -284,6 +357,7 @@ std::string workload_key(const Workload& workload) {
   if (workload.mask.kind != MaskKind::None) key += ":" + to_string(workload.mask);
   if (const std::string epilogue = to_string(workload.epilogue); !epilogue.empty()) key += ":" + epilogue;
   if (!workload.lengths.empty()) key += ":lens=" + lengths_digest(workload.lengths);
+  if (workload.operation == Operation::Kernel) key += ":ref=" + question_digest(workload.question);
   return key;
 }
 
@@ -304,6 +378,7 @@ Status check_sizes(const Workload& workload, const std::string& key) {
 }  // namespace
 
 Status validate(const Workload& workload) {
+  if (workload.operation == Operation::Kernel) return check_question(workload);
   const std::string key = workload_key(workload);
   if (workload.operation == Operation::Attention &&
       (workload.dim("HKV") == 0 || workload.dim("HQ") % workload.dim("HKV") != 0)) {

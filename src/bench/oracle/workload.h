@@ -5,12 +5,13 @@
 //   gemm:4096x4096x4096:nt            gemm:b8x512x512x64:nn:bias-gelu
 //   attn:b2hq32hkv8sq1024sk4096d128:bshd:causal-br
 //   softmax:4096x4096   reduce:512x4096:sum   topk:64x32000:k8   add:1048576   gelu:64x4096:erf
+//   kernel:swiglu_bias:M=64.N=96.K=80:ref=1b2c3d4e    what a `.tile` kernel's own `reference` says
 //
 // Guarantees: parse(print(w)) == w, print(parse(k)) is canonical (defaults of variant written, mask `none` and an empty
-// epilogue left out), and a key never holds a comma, a quote or a space. `lens=` is a digest: the lengths themselves
-// travel beside the key. Layout letters of gemm describe row-major storage: n as in the formula (A[M,K], B[K,N]), t
-// transposed (A[K,M], B[N,K]), so both operands contiguous in K is `nt`. Does not: know tensors (arguments.h), numbers
-// of operations (cost.h), or how anything is computed.
+// epilogue left out), and a key never holds a comma, a quote or a space. `lens=` and `ref=` are digests: the lengths
+// and the kernel's question travel beside the key. Layout letters of gemm describe row-major storage: n as in the
+// formula (A[M,K], B[K,N]), t transposed (A[K,M], B[N,K]), so both operands contiguous in K is `nt`. Does not: know
+// tensors (arguments.h), numbers of operations (cost.h), or how anything is computed.
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@
 
 #include "base/diagnostic.h"
 #include "base/dtype.h"
+#include "bench/oracle/kernel_question.h"
 #include "bench/oracle/mask.h"
 
 namespace tilewright::bench {
@@ -39,6 +41,7 @@ enum class DimsForm : uint8_t {
   Attention,  ///< b<B>hq<HQ>hkv<HKV>sq<SQ>sk<SK>d<D>[dv<DV>]
   Rows,       ///< RxC
   Elements,   ///< N, or up to four extents joined by x
+  Kernel,     ///< NAME:D=<extent>.E=<extent>…:ref=<digest>
 };
 
 /// One row of operation.def.
@@ -78,6 +81,7 @@ struct Workload {
   Mask mask;                                          ///< of attention
   std::vector<SequenceLengths> lengths;               ///< of attention: one per batch entry, or empty
   Epilogue epilogue;                                  ///< of gemm
+  KernelQuestion question;                            ///< of kernel
   DTypes dtypes;
 
   int64_t dim(std::string_view name) const;  ///< 1 when there is no such dimension (an unbatched gemm's B)
@@ -86,8 +90,11 @@ struct Workload {
 };
 
 /// E1603 points at the segment that is wrong and says what is allowed. A key with `lens=` needs the lengths of that
-/// digest.
-Result<Workload> parse_workload(std::string_view key, const DTypes& dtypes, std::vector<SequenceLengths> lengths = {});
+/// digest, one of a kernel's own reference (`ref=`) its question.
+Result<Workload> parse_workload(std::string_view key, const DTypes& dtypes, std::vector<SequenceLengths> lengths = {},
+                                KernelQuestion question = {});
+/// The extents of a question's tensor at the workload's dimensions; nothing when one is not known.
+std::optional<std::vector<int64_t>> extents_of(const Workload& workload, const QuestionTensor& tensor);
 std::string workload_key(const Workload& workload);
 /// Checks what the grammar cannot: extents ≥ 0, HQ a multiple of HKV, lengths within bounds, group size divides K.
 /// E1603.

@@ -16,10 +16,10 @@ std::string target_of(const std::string& spelling) {
   return spelling.starts_with("tile:") ? spelling.substr(5) : spelling;
 }
 
-Result<std::vector<OfferedKernel>> offers_of(const std::string& text) {
+Result<std::vector<OfferedKernel>> offers_of(const std::string& text, const std::map<std::string, int64_t>& dims) {
   auto spelling = adapters::parse_kernel_spelling(target_of(text));
   if (!spelling) return std::unexpected(spelling.error());
-  auto offers = adapters::kernel_offers(*spelling);
+  auto offers = adapters::kernel_offers(*spelling, dims);
   if (!offers) return std::unexpected(offers.error());
   std::vector<OfferedKernel> out;
   for (adapters::KernelOffer& offer : *offers)

@@ -46,6 +46,7 @@ TEST(WorkloadKey, EveryOperationHasAParsableDefaultKey) {
       case DimsForm::Attention: dims = "b1hq2hkv1sq3sk4d8"; break;
       case DimsForm::Rows: dims = "5x9"; break;
       case DimsForm::Elements: dims = "11"; break;
+      case DimsForm::Kernel: continue;  // needs its question: kernel_question_test
     }
     const Workload workload = parsed(std::string(row.name) + ":" + dims);
     EXPECT_EQ(parsed(workload_key(workload)), workload);
