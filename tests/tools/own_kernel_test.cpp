@@ -115,7 +115,7 @@ TEST_F(OwnKernel, TuneFindsAWinnerThatServesUntilTheProgramChanges) {
   const std::string record = path("out/best.json");
   const auto best = nlohmann::json::parse(text_of(record), nullptr, false);
   const auto& bucket = best["buckets"][0];
-  EXPECT_EQ(bucket["when"], "M == 24 and N == 40 and K == 16");
+  EXPECT_EQ(bucket["when"], "M == 24 and K == 16 and N == 40");
   EXPECT_EQ(test::tilewright({"tune", "verify", record}).code, 0);
   const test::Answer explained =
       test::tilewright({"tune", "explain", record, "--op", bucket["made_from"]["shape"].get<std::string>()});

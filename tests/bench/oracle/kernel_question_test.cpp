@@ -111,7 +111,7 @@ TEST(KernelQuestion, ExtentsAreArithmeticOverDimensions) {
 
 TEST(KernelQuestion, WhatCannotBeAskedIsRefused) {
   Workload w = asked(swiglu(), {{"M", 40}, {"N", 72}});
-  EXPECT_EQ(validate(w).error().message.substr(workload_key(w).size() + 12), "the shape of X is not known: [M, K]");
+  EXPECT_EQ(validate(w).error().message.substr(workload_key(w).size() + 13), "the shape of X is not known: [M, K]");
   w = asked(swiglu(), kDims);
   w.question.references.push_back("X");
   EXPECT_FALSE(validate(w));
