@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 namespace tilewright {
@@ -16,7 +16,8 @@ TEST(LoadedFile, IsThisProgramForItsOwnCode) {
 }
 
 TEST(LoadedFile, IsTheLibraryForItsCode) {
-  const std::string path = loaded_file(reinterpret_cast<const void*>(&std::fopen));
+  // A function that no sanitizer replaces by one of its own.
+  const std::string path = loaded_file(reinterpret_cast<const void*>(&::lldiv));
   EXPECT_NE(path.find("libc"), std::string::npos) << path;
 }
 
