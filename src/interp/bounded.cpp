@@ -39,63 +39,6 @@ Bounded float_floor_mod(Bounded x, Bounded y, const Precision& p) {
 
 }  // namespace
 
-double evaluate(ir::UnaryOp op, double x) {
-  switch (op) {
-    case ir::UnaryOp::Neg: return -x;
-    case ir::UnaryOp::Abs: return std::fabs(x);
-    case ir::UnaryOp::Exp: return std::exp(x);
-    case ir::UnaryOp::Exp2: return std::exp2(x);
-    case ir::UnaryOp::Log: return std::log(x);
-    case ir::UnaryOp::Log2: return std::log2(x);
-    case ir::UnaryOp::Tanh: return std::tanh(x);
-    case ir::UnaryOp::Erf: return std::erf(x);
-    case ir::UnaryOp::Sigmoid: return 1 / (1 + std::exp(-x));
-    case ir::UnaryOp::Rsqrt: return 1 / std::sqrt(x);
-    case ir::UnaryOp::Sqrt: return std::sqrt(x);
-    case ir::UnaryOp::Sin: return std::sin(x);
-    case ir::UnaryOp::Cos: return std::cos(x);
-    case ir::UnaryOp::Floor: return std::floor(x);
-    case ir::UnaryOp::Ceil: return std::ceil(x);
-    case ir::UnaryOp::Round: return round_even(x);
-    case ir::UnaryOp::IsNan: return std::isnan(x);
-    case ir::UnaryOp::Not:
-    case ir::UnaryOp::Bitcast: return x;
-  }
-  return x;
-}
-
-double evaluate(ir::BinaryOp op, double x, double y) {
-  switch (op) {
-    case ir::BinaryOp::Add: return x + y;
-    case ir::BinaryOp::Sub: return x - y;
-    case ir::BinaryOp::Mul: return x * y;
-    case ir::BinaryOp::Div: return x / y;
-    case ir::BinaryOp::FloorDiv: return std::floor(x / y);
-    case ir::BinaryOp::FloorMod: return x - std::floor(x / y) * y;
-    case ir::BinaryOp::Min: return min_or_nan(x, y);
-    case ir::BinaryOp::Max: return max_or_nan(x, y);
-    case ir::BinaryOp::Pow: return std::pow(x, y);
-    case ir::BinaryOp::And:
-    case ir::BinaryOp::Or:
-    case ir::BinaryOp::Xor:
-    case ir::BinaryOp::Shl:
-    case ir::BinaryOp::Shr: return std::nan("");
-  }
-  return x;
-}
-
-bool evaluate(ir::CompareOp op, double x, double y) {
-  switch (op) {
-    case ir::CompareOp::Eq: return x == y;
-    case ir::CompareOp::Ne: return x != y;
-    case ir::CompareOp::Lt: return x < y;
-    case ir::CompareOp::Le: return x <= y;
-    case ir::CompareOp::Gt: return x > y;
-    case ir::CompareOp::Ge: return x >= y;
-  }
-  return false;
-}
-
 Bounded apply(ir::UnaryOp op, Bounded x, const Precision& p) {
   switch (op) {
     case ir::UnaryOp::Neg: return negate(x);

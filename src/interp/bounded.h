@@ -10,6 +10,7 @@
 
 #include "interp/math_budget.h"
 #include "interp/scalar.h"
+#include "ir/real_math.h"
 
 namespace tilewright::interp {
 
@@ -119,7 +120,7 @@ inline Bounded divide(Bounded x, Bounded y, const Precision& p) {
 }
 
 inline Bounded maximum(Bounded x, Bounded y) {
-  const double v = max_or_nan(x.v, y.v);
+  const double v = ir::max_or_nan(x.v, y.v);
   const bool unknown = x.is_unknown() || y.is_unknown();
   if (!std::isfinite(v) || unknown) return certain_unless(v, unknown);
   const double high = std::fmax(x.v + x.e, y.v + y.e), low = std::fmax(x.v - x.e, y.v - y.e);
@@ -164,10 +165,5 @@ struct BoundedBool {
   bool tainted = false;
 };
 BoundedBool compare(ir::CompareOp op, Bounded x, Bounded y);
-
-/// The functions in double, as the language defines them (rsqrt, sigmoid; round ties to even).
-double evaluate(ir::UnaryOp op, double x);
-double evaluate(ir::BinaryOp op, double x, double y);
-bool evaluate(ir::CompareOp op, double x, double y);
 
 }  // namespace tilewright::interp

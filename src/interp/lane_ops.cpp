@@ -142,8 +142,8 @@ void binary_real(ir::BinaryOp op, const Column& x, const Column& y, Column& out)
     case ir::BinaryOp::Sub: return map_reals(x, y, out, [](double a, double b) { return a - b; });
     case ir::BinaryOp::Mul: return map_reals(x, y, out, [](double a, double b) { return a * b; });
     case ir::BinaryOp::Div: return map_reals(x, y, out, [](double a, double b) { return a / b; });
-    case ir::BinaryOp::Min: return map_reals(x, y, out, min_or_nan);
-    case ir::BinaryOp::Max: return map_reals(x, y, out, max_or_nan);
+    case ir::BinaryOp::Min: return map_reals(x, y, out, ir::min_or_nan);
+    case ir::BinaryOp::Max: return map_reals(x, y, out, ir::max_or_nan);
     default: return map_reals(x, y, out, [op](double a, double b) { return evaluate(op, a, b); });
   }
 }

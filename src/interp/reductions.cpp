@@ -122,9 +122,9 @@ double join_real(ir::ReduceKind kind, double acc, double x) {
     case ir::ReduceKind::Sum: return acc + x;
     case ir::ReduceKind::AbsSum: return acc + std::fabs(x);
     case ir::ReduceKind::Prod: return acc * x;
-    case ir::ReduceKind::Max: return max_or_nan(acc, x);
-    case ir::ReduceKind::AbsMax: return max_or_nan(acc, std::fabs(x));
-    default: return min_or_nan(acc, x);
+    case ir::ReduceKind::Max: return ir::max_or_nan(acc, x);
+    case ir::ReduceKind::AbsMax: return ir::max_or_nan(acc, std::fabs(x));
+    default: return ir::min_or_nan(acc, x);
   }
 }
 

@@ -112,10 +112,6 @@ inline int64_t integer_shift_right(DType dtype, int64_t x, int64_t count) {
   return dtype == DType::U64 ? static_cast<int64_t>(static_cast<uint64_t>(x) >> n) : x >> n;
 }
 
-/// Minimum and maximum of floats that propagate NaN.
-inline double min_or_nan(double x, double y) { return x < y || x != x ? x : y; }
-inline double max_or_nan(double x, double y) { return x > y || x != x ? x : y; }
-
 /// The bits of a value of `dtype`, and back.
 uint64_t bits_of(DType dtype, double real, int64_t integer);
 void value_of_bits(DType dtype, uint64_t bits, double& real, int64_t& integer);

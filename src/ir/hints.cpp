@@ -1,21 +1,12 @@
 #include "ir/hints.h"
 
+#include "ir/enum_names.h"
+
 namespace tilewright::ir {
 
-#define TW_NAME_CASE(enumerator, text) \
-  case Enum::enumerator:               \
-    return text;
-#define TW_NAME_FUNCTION(type, list)  \
-  std::string_view name(type v) {     \
-    using Enum = type;                \
-    switch (v) { list(TW_NAME_CASE) } \
-    return {};                        \
-  }
 TW_NAME_FUNCTION(MatrixUnit, TW_MATRIX_UNITS)
 TW_NAME_FUNCTION(CacheHint, TW_CACHE_HINTS)
 TW_NAME_FUNCTION(LayoutHint, TW_LAYOUT_HINTS)
-#undef TW_NAME_FUNCTION
-#undef TW_NAME_CASE
 
 std::string to_text(const Hints& hints) {
   std::string out;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/attribute_fields.h"
+#include "ir/enum_names.h"
 #include "ir/printer.h"
 
 namespace tilewright::ir {
@@ -113,23 +114,12 @@ std::optional<OpKind> parse_op_kind(std::string_view mnemonic) {
   return std::nullopt;
 }
 
-#define TW_NAME_CASE(enumerator, text) \
-  case Enum::enumerator:               \
-    return text;
-#define TW_NAME_FUNCTION(type, list)  \
-  std::string_view name(type v) {     \
-    using Enum = type;                \
-    switch (v) { list(TW_NAME_CASE) } \
-    return {};                        \
-  }
 TW_NAME_FUNCTION(UnaryOp, TW_UNARY_OPS)
 TW_NAME_FUNCTION(BinaryOp, TW_BINARY_OPS)
 TW_NAME_FUNCTION(CompareOp, TW_COMPARE_OPS)
 TW_NAME_FUNCTION(ReduceKind, TW_REDUCE_KINDS)
 TW_NAME_FUNCTION(ScanKind, TW_SCAN_KINDS)
 TW_NAME_FUNCTION(AtomicKind, TW_ATOMIC_KINDS)
-#undef TW_NAME_FUNCTION
-#undef TW_NAME_CASE
 
 std::string_view name(MemorySpace space) {
   static constexpr std::string_view kNames[] = {"global", "shared", "fragment", "local", "var", "scratch"};

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/narrow_float.h"
+#include "ir/real_math.h"
 
 namespace tilewright::lang {
 namespace {
@@ -89,29 +90,9 @@ std::optional<StaticValue> fold_math(ir::UnaryOp op, const StaticValue& v) {
   }
   const auto number = as_double(v);
   if (!number) return std::nullopt;
-  const double x = *number;
-  switch (op) {
-    case ir::UnaryOp::Neg: return -x;
-    case ir::UnaryOp::Abs: return std::fabs(x);
-    case ir::UnaryOp::Exp: return std::exp(x);
-    case ir::UnaryOp::Exp2: return std::exp2(x);
-    case ir::UnaryOp::Log: return std::log(x);
-    case ir::UnaryOp::Log2: return std::log2(x);
-    case ir::UnaryOp::Tanh: return std::tanh(x);
-    case ir::UnaryOp::Erf: return std::erf(x);
-    case ir::UnaryOp::Sigmoid: return 1 / (1 + std::exp(-x));
-    case ir::UnaryOp::Rsqrt: return 1 / std::sqrt(x);
-    case ir::UnaryOp::Sqrt: return std::sqrt(x);
-    case ir::UnaryOp::Sin: return std::sin(x);
-    case ir::UnaryOp::Cos: return std::cos(x);
-    case ir::UnaryOp::Floor: return std::floor(x);
-    case ir::UnaryOp::Ceil: return std::ceil(x);
-    case ir::UnaryOp::Round: return std::nearbyint(x);
-    case ir::UnaryOp::IsNan: return std::isnan(x);
-    case ir::UnaryOp::Not:
-    case ir::UnaryOp::Bitcast: return std::nullopt;
-  }
-  return std::nullopt;
+  if (op == ir::UnaryOp::Not || op == ir::UnaryOp::Bitcast) return std::nullopt;
+  if (op == ir::UnaryOp::IsNan) return std::isnan(*number);
+  return ir::evaluate(op, *number);
 }
 
 bool fits(int64_t v, DType dtype) {
