@@ -44,9 +44,9 @@ class Campaign {
   CampaignReport run(const std::function<void(const CampaignReport&)>& progress) {
     const double start = now();
     const int64_t count = options_.seconds > 0 ? kNoLimit : options_.cases;
-    const auto judge_one = [&](int64_t i) { return judge_choices(fresh(i)); };
+    const auto judge_one = [&](int64_t i) { return judge_choices(fresh(options_.first + i)); };
     const auto done = [&](int64_t i, const Judgement& j) {
-      record(i, j);
+      record(options_.first + i, j);
       report_.seconds = now() - start;
       if (progress) progress(report_);
       const bool in_time = options_.seconds <= 0 || report_.seconds < options_.seconds;

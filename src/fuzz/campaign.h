@@ -18,6 +18,7 @@ namespace tilewright::fuzz {
 struct CampaignOptions {
   int64_t cases = 2000;
   double seconds = 0;  ///< not 0: run until then instead
+  int64_t first = 0;   ///< number of the first case
   uint64_t seed = 1;
   Plant plant;
   GenerateOptions generate;

@@ -217,7 +217,7 @@ void Block::deadlock() {
 
 void Block::alu(Warp& w, const Inst& inst, uint32_t mask) {
   for (int lane = 0; lane < kLanes; ++lane) {
-    if (!(mask >> lane & 1)) continue;
+    if (!(mask >> lane & 1) || inst.op == Op::Undefined) continue;
     if (inst.op == Op::Special) {
       at(w, inst.out[0], lane) = special(w, inst, lane);
       continue;

@@ -191,6 +191,7 @@ class Emitter {
         constexpr std::string_view how[] = {"rni", "rmi", "rpi", "rzi"};
         return plain(inst, fmt::format("cvt.{}.{}.{}", how[inst.attr[0]], t, t));
       }
+      case Op::Undefined: return;
       case Op::Special: return special(inst);
       case Op::MapShared:
         require(inst, 90);

@@ -111,6 +111,7 @@ void HopperForm::chained_loop(const ir::Op& op, Chain& c) {
   packed_ = b_.regs(
       static_cast<int>(extent_of(c.second->as<ir::GemmAttributes>().a.buffer, 1) / 16 * (rows_ / groups_ / 64) * 4),
       Scalar::B32);
+  b_.emit(Op::Undefined, packed_);  // read from the second iteration on only
   const ir::Value* variable = body.arguments[0];
   const auto emit_all = [&](const std::vector<const ir::Op*>& ops) {
     for (const ir::Op* o : ops) l_.op(*o);

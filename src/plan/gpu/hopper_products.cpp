@@ -164,6 +164,7 @@ void HopperForm::store_tile(const ir::Op& op) {
   if (!l_.options_.plant.is("gpu_products", 2)) b_.emit(Op::FenceAsync);  // plant 2: the copy engine reads old bytes
   b_.emit(Op::Barrier, {}, {barrier, 128});
   b_.if_then(leads, [&] {
+    l_.index_.push();  // what one thread works out here is not known to the others
     for (int site = 0; site < rows; site += 64)
       for (int column = 0; column < n; column += 64) {
         std::vector<Operand> in = {
@@ -174,6 +175,7 @@ void HopperForm::store_tile(const ir::Op& op) {
         b_.emit(Op::TmaStore, {}, in);
       }
     b_.emit(Op::BulkCommit);
+    l_.index_.pop();
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/hint_remarks.h"
+#include "ir/thread_verify.h"
 #include "plan/gpu/data_indices.h"
 #include "plan/gpu/lowering.h"
 
@@ -207,6 +208,8 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       return std::unexpected(e.diagnostic);
     }
   }
+  for (const ir::thread::Program& program : out.programs)
+    if (Status s = ir::thread::verify(program); !s) return std::unexpected(s.error());
   if (uses_copy_engine) add_store_guards(tile, out.recipe);
   for (analysis::HintRemark& r : analysis::hint_remarks(tile, analysis::TargetFamily::Cuda))
     out.facts.push_back({std::move(r.what), std::move(r.why), r.location});

@@ -18,7 +18,7 @@ using fuzz::Verdict;
 using nlohmann::json;
 
 struct FuzzOptions {
-  int64_t cases = 2000;
+  int64_t cases = 2000, first = 0;
   double seconds = 0;
   uint64_t seed = 1;
   std::string plant, subject = "native", target = "cpu", device, keep, replay;
@@ -45,14 +45,14 @@ fuzz::GenerateOptions generation(const FuzzOptions& options) {
 }
 
 /// Each failure at once: what comes later may hang or take long.
-void show_failure(const CampaignReport& r) {
-  if (r.failures.empty() || r.failures.back().number + 1 != r.cases) return;
+void show_failure(const CampaignReport& r, const FuzzOptions& options) {
+  if (r.failures.empty() || r.failures.back().number + 1 != options.first + r.cases) return;
   fmt::print(stderr, "case {}: {}: {}\n{}\n", r.failures.back().number, fuzz::name(r.failures.back().verdict),
              r.failures.back().detail, r.failures.back().kernel);
 }
 
 void show_progress(const CampaignReport& r, const FuzzOptions& options) {
-  if (!options.device.empty()) show_failure(r);
+  if (!options.device.empty()) show_failure(r, options);
   if (!::isatty(STDERR_FILENO) || r.cases % 20 != 0 || r.seconds < 2) return;
   const double done = options.seconds > 0 ? r.seconds / options.seconds
                                           : static_cast<double>(r.cases) / static_cast<double>(options.cases);
@@ -152,6 +152,7 @@ Result<ExitCode> run_fuzz(const FuzzOptions& options) {
   if (!options.replay.empty()) return replay(options, **subject, plant);
   const fuzz::CampaignOptions campaign = {.cases = options.cases,
                                           .seconds = options.seconds,
+                                          .first = options.first,
                                           .seed = options.seed,
                                           .plant = plant,
                                           .generate = generation(options),
@@ -185,6 +186,9 @@ Run add_fuzz(CLI::App& app, Session&) {
   auto* cases = app.add_option("--cases", options->cases, "how many random kernels")
                     ->check(CLI::Range(1, 100'000'000))
                     ->capture_default_str();
+  app.add_option("--first", options->first, "number of the first case: --first 270 --cases 1 is case 270 alone")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--seconds", options->seconds, "run for so long instead")->check(CLI::PositiveNumber)->excludes(cases);
   app.add_option("--seed", options->seed, "case i of a seed is always the same kernel and data")->capture_default_str();
   app.add_option("--plant", options->plant, "plant a mistake in a pass; the fuzzer must find it")->type_name("PASS:N");

@@ -43,6 +43,42 @@ TEST(Hopper, MatmulAtEveryMomentAndRaggedExtents) {
   }
 }
 
+// Coordinates that the storing thread works out are not those of the others: a copy behind the store works out its own.
+TEST(Hopper, ACopyBehindATileTheCopyEngineStores) {
+  const char* text = R"(
+kernel k(A: bf16[M, K], B: bf16[K, N], X: f16[M, N]) -> (Y: f16[M, N], Z: i32[M, N])
+{
+  grid (bx: ceildiv(N, 128), by: ceildiv(M, 128)) threads(128) {
+    x = fragment f16[128, 128]
+    copy(X[by*128 :+ 128, bx*128 :+ 128], x)
+    a = shared bf16[128, 64]
+    b = shared bf16[64, 128]
+    c = fragment f32[128, 128]
+    clear(c)
+    for k in pipelined(ceildiv(K, 64), 2) {
+      copy(A[by*128 :+ 128, k*64 :+ 64], a)
+      copy(B[k*64 :+ 64, bx*128 :+ 128], b)
+      gemm(a, b, c)
+    }
+    z = fragment i32[128, 128]
+    for i, j in parallel(128, 128) { z[i, j] = i32(c[i, j] + f32(x[i, j])) }
+    copy(x, Y[by*128 :+ 128, bx*128 :+ 128])
+    copy(z, Z[by*128 :+ 128, bx*128 :+ 128])
+  }
+}
+)";
+  const GpuCase c{
+      text,
+      "k",
+      {},
+      {integers(DType::BF16, {257, 136}, 1), integers(DType::BF16, {136, 256}, 2), integers(DType::F16, {257, 256}, 3),
+       integers(DType::F16, {257, 256}, 4), integers(DType::I32, {257, 256}, 5)},
+      {}};
+  GpuPlan plan;
+  EXPECT_EQ(run_case(c, small_hopper(), {}, interp::Moment::Latest, 1, &plan), "");
+  EXPECT_TRUE(is_hopper(plan)) << (plan.facts.empty() ? "" : plan.facts[0].why);
+}
+
 TEST(Hopper, AttentionOfTheDesign) {
   for (const bool causal : {true, false}) {
     GpuCase c{read("attention.tile"), "attention", {}, {}, {0.125}, 2e-2};
