@@ -88,6 +88,7 @@ class Lowering {
   void bind_arguments();
   void find_global_uses();
   void choose_matrix_warps();
+  int choose_threads(int cluster);
   std::optional<Distribution> portable_seed(const ir::Op& op, const ir::Value* v) const;
   void bind_blocks();
 

@@ -1,4 +1,6 @@
 // The portable form of a grid: every thread of the block does its part of everything.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "plan/gpu/lowering.h"
@@ -62,9 +64,41 @@ void Lowering::bind_blocks() {
   }
 }
 
+/// The threads asked for, or twice, four times, … as many where the fragments would not fit the registers of so few:
+/// code that spills hundreds of registers is slow, and slow to assemble. Products keep threads their instruction takes.
+int Lowering::choose_threads(int cluster) {
+  constexpr int64_t kMost = 216, kEnough = 128;  // registers of a thread that fragments may take
+  const int asked = std::clamp((grid_.as<ir::GridAttributes>().threads + 31) / 32 * 32, 32, 1024);
+  int64_t words = 0;
+  for (const ir::Op* op : ops_) {
+    if (op->kind != OpKind::Alloc || !is_fragment(op->result())) continue;
+    int64_t count = std::max(bytes(op->result()->type.dtype) / 4, 1);
+    for (const int64_t n : constant_shape(op->result()->type)) count *= n;
+    words += count;
+  }
+  words /= cluster;
+  if (words <= kMost * asked) return asked;
+  int threads = asked;
+  while (words > kEnough * threads && threads * 2 <= 512) threads *= 2;
+  const auto takes_mma = [&](int n) {
+    threads_ = n;
+    choose_matrix_warps();
+    return warps_m_ > 0;
+  };
+  const bool has_products = std::ranges::any_of(ops_, [](const ir::Op* op) { return op->kind == OpKind::Gemm; });
+  if (has_products && takes_mma(asked))
+    while (threads > asked && !takes_mma(threads)) threads /= 2;
+  if (threads > asked)
+    fact("threads",
+         fmt::format("{} instead of {}: the fragments are {} registers of a thread then, not {}", threads, asked,
+                     (words + threads - 1) / threads, (words + asked - 1) / asked),
+         grid_.location);
+  return threads;
+}
+
 ir::thread::Program Lowering::portable(runtime::Launch& launch, int cluster) {
   const auto& g = grid_.as<ir::GridAttributes>();
-  const int threads = std::clamp((g.threads + 31) / 32 * 32, 32, 1024);
+  const int threads = choose_threads(cluster);
   b_.program().threads = threads;
   declare_parameters();
   find_global_uses();
