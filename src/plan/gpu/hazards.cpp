@@ -1,4 +1,6 @@
 // What was written or read since the last barrier, and where a barrier has to stand.
+#include <algorithm>
+
 #include "plan/gpu/lowering.h"
 #include "plan/gpu/op_views.h"
 
@@ -12,17 +14,22 @@ bool Lowering::is_tracked(const ir::Value* buffer) const {
   return buffer->type.space == ir::MemorySpace::Global && written_globals_.contains(buffer) &&
          read_globals_.contains(buffer);
 }
-void Lowering::reads(const ir::Value* buffer) {
-  if (!is_tracked(buffer)) return;
+bool Lowering::read_needs_barrier(const ir::Value* buffer) const {
   const bool forgets = options_.plant.is("gpu_barriers", 1);  // plant 1: what was written is read without a barrier
-  if (pending_writes_.contains(buffer) && !forgets) barrier();
-  pending_reads_.insert(buffer);
+  return pending_writes_.contains(buffer) && !forgets;
 }
-void Lowering::writes(const ir::Value* buffer) {
-  if (!is_tracked(buffer)) return;
+bool Lowering::write_needs_barrier(const ir::Value* buffer) const {
   const bool forgets = options_.plant.is("gpu_barriers", 2);  // plant 2: what is being read is overwritten
-  if (pending_writes_.contains(buffer) || (pending_reads_.contains(buffer) && !forgets)) barrier();
-  pending_writes_.insert(buffer);
+  return pending_writes_.contains(buffer) || (pending_reads_.contains(buffer) && !forgets);
+}
+void Lowering::accesses(const Buffers& loaded, const Buffers& stored) {
+  if (std::ranges::any_of(loaded, [&](const ir::Value* v) { return read_needs_barrier(v); }) ||
+      std::ranges::any_of(stored, [&](const ir::Value* v) { return write_needs_barrier(v); }))
+    barrier();
+  for (const ir::Value* v : loaded)
+    if (is_tracked(v)) pending_reads_.insert(v);
+  for (const ir::Value* v : stored)
+    if (is_tracked(v)) pending_writes_.insert(v);
 }
 void Lowering::barrier() {
   if (cluster_ > 1) throw NoCluster{"its threads share a tile, and a barrier would have to span the blocks"};

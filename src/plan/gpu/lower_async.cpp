@@ -203,7 +203,7 @@ void Lowering::pipelined_async(const ir::Op& o, const AsyncRing& ring) {
   fact("pipelined", fmt::format("{} copies by cp.async, {} stages", ring.copies.size(), ring.stages), o.location);
   std::vector<const ir::Value*> tiles;
   for (const ir::Op* copy : ring.copies) tiles.push_back(copy->as<ir::CopyAttributes>().dst.buffer);
-  for (const ir::Value* tile : tiles) writes(tile);  // an earlier run of the loop may still be read
+  accesses({}, Buffers(tiles.begin(), tiles.end()));  // an earlier run of the loop may still be read
   const auto reads_before = pending_reads_, writes_before = pending_writes_;
   for (int s = 0; s + 1 < ring.stages; ++s) {
     b_.if_then(b_.compare(Compare::Lt, Scalar::S32, s, count), [&] { issue_copies(o, ring, s); });

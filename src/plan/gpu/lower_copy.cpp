@@ -77,8 +77,7 @@ void Lowering::copy(const ir::Op& o) {
   if (in_registers && from->second.distribution == to->second.distribution)
     return copy_registers(a, from->second, to->second);
   const Operand oob = o.operands.empty() ? Operand(0) : operand(o.operands[0]);
-  reads(src);
-  writes(dst);
+  accesses({src}, {dst});
   if (in_registers) return copy_converting(o);
   const int length = vector_length(o);
   if (length == 1) return copy_elements(o, oob);
@@ -141,8 +140,7 @@ void Lowering::copy_elements(const ir::Op& o, Operand oob) {
 void Lowering::atomic_tile(const ir::Op& o) {
   const auto& a = o.as<ir::AtomicTileAttributes>();
   const auto from = fragments_.find(a.src.buffer);
-  reads(a.src.buffer);
-  writes(a.dst.buffer);
+  accesses({a.src.buffer}, {a.dst.buffer});
   if (from != fragments_.end()) {
     const Operand owner = owns(from->second.distribution);
     for_elements({}, &from->second.distribution, [&](const Coordinates& at, int r, Operand guard) {

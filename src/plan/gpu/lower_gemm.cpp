@@ -69,9 +69,7 @@ std::string Lowering::why_not_mma(const ir::GemmAttributes& a) const {
 void Lowering::gemm(const ir::Op& o) {
   factors_.erase(o.as<ir::GemmAttributes>().c.buffer);
   const auto& a = o.as<ir::GemmAttributes>();
-  reads(a.a.buffer);
-  reads(a.b.buffer);
-  if (!fragments_.contains(a.c.buffer)) writes(a.c.buffer);
+  accesses({a.a.buffer, a.b.buffer}, fragments_.contains(a.c.buffer) ? Buffers() : Buffers{a.c.buffer});
   const auto c = fragments_.find(a.c.buffer);
   const auto fragment_a = fragments_.find(a.a.buffer);
   const bool fits =

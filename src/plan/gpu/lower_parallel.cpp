@@ -69,20 +69,14 @@ void Lowering::parallel_body(const ir::Op& o, const Distribution& iteration, boo
 }
 
 // Hazards of a `parallel`, once for the whole operation. A write after this operation's own read of the same buffer is
-// not one: iterations are independent.
+// none: iterations are independent.
 void Lowering::parallel_hazards(const ir::Op& o) {
-  const ir::Region& body = *o.regions[0];
-  for_each_access(body, [&](const ir::Op& access, const ir::Value* buffer, const auto&) {
-    if (access.kind == OpKind::Load) reads(buffer);
+  Buffers loaded, stored;
+  for_each_access(*o.regions[0], [&](const ir::Op& access, const ir::Value* buffer, const auto&) {
+    if (access.kind == OpKind::Load) loaded.insert(buffer);
   });
-  for_each_store(body, [&](const ir::Value* buffer) {
-    if (is_tracked(buffer) && pending_writes_.contains(buffer)) barrier();
-  });
-  for_each_store(body, [&](const ir::Value* buffer) {
-    if (!is_tracked(buffer)) return;
-    if (pending_reads_.contains(buffer)) barrier();
-    pending_writes_.insert(buffer);
-  });
+  for_each_store(*o.regions[0], [&](const ir::Value* buffer) { stored.insert(buffer); });
+  accesses(loaded, stored);
 }
 
 /// The layout of a fragment that is indexed by every variable of `o`; null when none is. `uses` says whether `o`

@@ -239,8 +239,7 @@ void Lowering::reduce(const ir::Op& o) {
   const ir::Value* dst = a.dst.buffer;
   if (const auto f = fragments_.find(a.src.buffer); f != fragments_.end())
     return reduce_registers(a, f->second, o.location);
-  reads(a.src.buffer);
-  writes(dst);
+  accesses({a.src.buffer}, {dst});
   if (const auto to = fragments_.find(dst); to != fragments_.end()) {
     const Fragment f = to->second;
     for_elements({}, &f.distribution, [&](const Coordinates& at, int r, Operand guard) {

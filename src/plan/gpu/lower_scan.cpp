@@ -13,9 +13,7 @@ void Lowering::reduce_arg(const ir::Op& o) {
   auto rest = static_extents(a.src, o.location);
   const int64_t length = rest[static_cast<size_t>(a.dim)];
   rest.erase(rest.begin() + a.dim);
-  reads(a.src.buffer);
-  writes(a.value.buffer);
-  writes(a.index.buffer);
+  accesses({a.src.buffer}, {a.value.buffer, a.index.buffer});
   for_elements(rest, nullptr, [&](const Coordinates& at, int, Operand guard) {
     const auto element = [&](Operand k) {
       Coordinates where = at;
@@ -51,8 +49,7 @@ void Lowering::scan(const ir::Op& o) {
   const ReduceKind kind = a.kind == ir::ScanKind::Sum    ? ReduceKind::Sum
                           : a.kind == ir::ScanKind::Prod ? ReduceKind::Prod
                                                          : ReduceKind::Max;
-  reads(a.src.buffer);
-  writes(a.dst.buffer);
+  accesses({a.src.buffer}, {a.dst.buffer});
   for_elements(rest, nullptr, [&](const Coordinates& at, int, Operand guard) {
     const Reg total = b_.copy_of(identity(kind, dtype), register_type(dtype));
     b_.for_range(0, length, 1, [&](Reg k) {

@@ -138,8 +138,12 @@ class Lowering {
   Operand stage_address(const ir::Value* tile, Operand k);
 
   // ---- hazards (hazards.cpp)
-  void reads(const ir::Value* buffer);
-  void writes(const ir::Value* buffer);
+  /// One operation's reads and writes: at most one barrier, before all of them, and all of them are pending behind it.
+  void accesses(const Buffers& loaded, const Buffers& stored);
+  void reads(const ir::Value* buffer) { accesses({buffer}, {}); }
+  void writes(const ir::Value* buffer) { accesses({}, {buffer}); }
+  bool read_needs_barrier(const ir::Value* buffer) const;
+  bool write_needs_barrier(const ir::Value* buffer) const;
   void barrier();
   bool is_tracked(const ir::Value* buffer) const;
 

@@ -281,6 +281,33 @@ kernel inner(X: f32[M, N], V: f32[N]) -> (Y: f32[M, N], S: f32[N])
   }
 }
 
+// One barrier before an operation that reads one tile and writes another must not forget the read.
+TEST(Portable, ReadsBesideAWriteThatWaitsArePending) {
+  const char* text = R"(
+kernel k(X: f32[8, 4]) -> (Y: f32[8, 4], Z: f32[8, 4])
+{
+  grid (b: 1) threads(64) {
+    s = shared f32[8, 4]
+    t = shared f32[8, 4]
+    copy(X[:, :], s)
+    copy(X[:, :], t)
+    for i, j in parallel(8, 4) { t[i, j] = t[i, j] + s[7 - i, j] }
+    for i, j in parallel(8, 4) { s[i, j] = 5 }
+    copy(s, t)
+    for i, j in parallel(8, 4) { s[i, j] = 6 }
+    copy(t, Y[:, :])
+    copy(s, Z[:, :])
+  }
+}
+)";
+  const GpuCase c{text,
+                  "k",
+                  {},
+                  {integers(DType::F32, {8, 4}, 1), integers(DType::F32, {8, 4}, 2), integers(DType::F32, {8, 4}, 3)},
+                  {}};
+  for (const uint64_t seed : {1, 2, 3}) EXPECT_EQ(run_case(c, kA100, {}, interp::Moment::Latest, seed), "");
+}
+
 // Extents known only at run time: vectors where they divide, single elements where they do not.
 TEST(Portable, MatrixVectorProductAtAnyExtent) {
   for (const int64_t k : {256, 250, 96, 8}) {
