@@ -8,7 +8,8 @@
 
 This file needs the standard library only and talks to libtilewright.so by its C ABI; copy it anywhere. Arrays are
 taken by `__array_interface__` or DLPack. A kernel file built ahead of time (`.twk`) loads the same way, then
-libtilewright_runtime.so is enough. The library is looked for in $TILEWRIGHT_LIBRARY, beside this file, in the build
+libtilewright_runtime.so is enough. A call runs where its arrays are: CUDA tensors of PyTorch on their device, on the
+current stream, without waiting; `synchronise` waits and raises what a launch left behind (a failed assertion). The library is looked for in $TILEWRIGHT_LIBRARY, beside this file, in the build
 tree and by the system's loader. Calls release the GIL; a kernel may be called from several threads.
 """
 
@@ -19,11 +20,12 @@ import os
 import sys
 import threading
 
-__all__ = ["load", "Error", "ArgumentError", "CompileError", "Kernels", "Kernel"]
+__all__ = ["load", "synchronise", "Error", "ArgumentError", "CompileError", "Kernels", "Kernel"]
 
 _ABI_VERSION = 1
 _MAX_RANK = 8
 _CPU, _CUDA = 0, 1
+_DL_CUDA = 2  # of DLPack
 _READ_ONLY, _ABSENT = 1, 2
 _IN, _OUT, _INOUT = 0, 1, 2
 
@@ -105,6 +107,8 @@ _FUNCTIONS = {  # name: (result, arguments); a _HANDLE result of those below _ST
     "tw_status_is_wrong_class": (ctypes.c_int32, [_HANDLE]),
     "tw_status_free": (None, [_HANDLE]),
     "tw_device_open": (_HANDLE, [ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_HANDLE)]),
+    "tw_device_name": (ctypes.c_char_p, [_HANDLE]),
+    "tw_device_synchronise": (_HANDLE, [_HANDLE, _HANDLE]),
     "tw_buffer_allocate": (_HANDLE, [_HANDLE, ctypes.c_size_t, ctypes.POINTER(_HANDLE)]),
     "tw_buffer_free": (None, [_HANDLE]),
     "tw_buffer_data": (_HANDLE, [_HANDLE]),
@@ -142,7 +146,7 @@ def _candidates():
 
 
 class _Library:
-    """The loaded library, its one CPU device and its compiler; made on first use."""
+    """The loaded library, its devices and its compiler; made on first use."""
 
     def __init__(self):
         reasons = []
@@ -162,7 +166,7 @@ class _Library:
         if self.dll.tw_abi_version() != _ABI_VERSION:
             raise Error("", "", f"{path} has ABI version {self.dll.tw_abi_version()}, this file needs {_ABI_VERSION}")
         self.lock = threading.Lock()
-        self.device = self.make(self.dll.tw_device_open, b"cpu", None)
+        self._devices = {}
         self._compiler = None
 
     def check(self, status):
@@ -188,6 +192,13 @@ class _Library:
             if self._compiler is None:
                 self._compiler = self.make(self.dll.tw_compiler_open)
         return self._compiler
+
+    def device(self, name):
+        """The device called "cpu" or "cuda:0", opened on first use."""
+        with self.lock:
+            if name not in self._devices:
+                self._devices[name] = self.make(self.dll.tw_device_open, name.encode(), None)
+            return self._devices[name]
 
     def take(self, compiled):
         """The bytes of a tw_compiled, which is freed."""
@@ -222,11 +233,12 @@ def _int64s(values):
 
 
 class _View:
-    """A tw_tensor over an array, and what must stay alive with it."""
+    """A tw_tensor over an array, what must stay alive with it, and the name of the device it is on (None: absent)."""
 
     def __init__(self, library, name, array):
         self.tensor = _Tensor()
         self.keep = [array]
+        self.where = None if array is None else "cpu"
         if array is None:
             self.tensor.flags = _ABSENT
         elif hasattr(array, "__array_interface__"):
@@ -258,16 +270,30 @@ class _View:
         self.tensor.flags = _READ_ONLY if interface["data"][1] else 0
 
     def _from_dlpack(self, library, name, array):
-        try:
-            capsule = array.__dlpack__()
+        kind, ordinal = array.__dlpack_device__()
+        try:  # PyTorch's current stream is the one that will run: nothing to wait for (-1); of others the default one (1)
+            capsule = array.__dlpack__(stream=-1 if _is_torch(array) else 1) if kind == _DL_CUDA else array.__dlpack__()
         except (BufferError, RuntimeError) as error:
             raise ArgumentError("", "", f"{name}: {error}") from None
         self.keep.append(capsule)  # its destructor gives the tensor back: we never consume it
         if _capsule_is(capsule, b"dltensor_versioned"):
-            function, kind = library.dll.tw_tensor_from_dlpack_versioned, b"dltensor_versioned"
+            function, name = library.dll.tw_tensor_from_dlpack_versioned, b"dltensor_versioned"
         else:
-            function, kind = library.dll.tw_tensor_from_dlpack, b"dltensor"
-        library.check(function(_capsule_pointer(capsule, kind), ctypes.byref(self.tensor)))
+            function, name = library.dll.tw_tensor_from_dlpack, b"dltensor"
+        library.check(function(_capsule_pointer(capsule, name), ctypes.byref(self.tensor)))
+        if self.tensor.device == _CUDA:
+            self.where = f"cuda:{ordinal}"
+
+
+def _is_torch(array):
+    return type(array).__module__.split(".")[0] == "torch"
+
+
+def _stream_for(where, like):
+    """The stream that a call on arrays like this one runs on: PyTorch's current one, else the device's default (None)."""
+    if where == "cpu" or not _is_torch(like):
+        return None
+    return sys.modules["torch"].cuda.current_stream(like.device).cuda_stream or None
 
 
 def _allocate(like, shape, dtype):
@@ -294,44 +320,46 @@ def _allocate(like, shape, dtype):
 
 
 class _Plan:
-    def __init__(self, library, artefact):
-        self.library = library
-        self.workspaces = []  # free ones; list operations are atomic
-        self.handle = library.make(library.dll.tw_plan_load, library.device, artefact, len(artefact))
+    def __init__(self, library, where, artefact):
+        self.library, self.where = library, where
+        self.workspaces = {}  # free ones by stream (work on one stream is in order); operations are atomic
+        self.handle = library.make(library.dll.tw_plan_load, library.device(where), artefact, len(artefact))
 
     def __del__(self):
         dll = self.library.dll
-        for workspace in self.workspaces:
-            dll.tw_buffer_free(workspace)
+        for free in self.workspaces.values():
+            for workspace in free:
+                dll.tw_buffer_free(workspace)
         if getattr(self, "handle", None):
             dll.tw_plan_free(self.handle)
 
-    def execute(self, arguments):
+    def execute(self, arguments, stream):
         """A tw_status*."""
         dll, needed = self.library.dll, ctypes.c_size_t()
         status = dll.tw_plan_workspace_bytes(self.handle, ctypes.byref(arguments), ctypes.byref(needed))
         if status:
             return status
-        workspace = self._workspace(needed.value)
+        free = self.workspaces.setdefault(stream, [])
+        workspace = self._workspace(free, needed.value)
         try:
             data = dll.tw_buffer_data(workspace) if workspace else None
-            return dll.tw_execute(self.handle, ctypes.byref(arguments), data, needed.value, None)
+            return dll.tw_execute(self.handle, ctypes.byref(arguments), data, needed.value, stream)
         finally:
             if workspace:
-                self.workspaces.append(workspace)
+                free.append(workspace)
 
-    def _workspace(self, size):
+    def _workspace(self, free, size):
         dll = self.library.dll
         if size == 0:
             return None
         try:
-            workspace = self.workspaces.pop()
+            workspace = free.pop()
             if dll.tw_buffer_bytes(workspace) >= size:
                 return workspace
             dll.tw_buffer_free(workspace)
         except IndexError:
             pass
-        return self.library.make(dll.tw_buffer_allocate, self.library.device, size)
+        return self.library.make(dll.tw_buffer_allocate, self.library.device(self.where), size)
 
     def describe(self):
         dll, tensor, scalar = self.library.dll, _TensorInfo(), _ScalarInfo()
@@ -354,14 +382,14 @@ class Kernel:
     a sequence). An optional tensor may be None.
     """
 
-    def __init__(self, library, description, path=None, plans=()):
-        self._library, self._path = library, path
+    def __init__(self, library, description, path=None, ready=None):
+        self._library, self._path, self._ready = library, path, ready  # ready: the one plan of a kernel file
         self.description = description
         self.__name__ = description["name"]
         self._tensors = description["tensors"]
         self._scalars = description["scalars"]
         self._parameters = {parameter["name"] for parameter in description["parameters"]}
-        self._plans = {(): list(plans)}  # per chosen parameters, the latest used first
+        self._plans = {}  # by device and chosen parameters, the latest compiled first
         self._lock = threading.Lock()
         self.__doc__ = f"{self.__name__}(" + ", ".join(
             [tensor["name"] for tensor in self._tensors] + [scalar["name"] + "=" for scalar in self._scalars]) + ")"
@@ -375,17 +403,29 @@ class Kernel:
         missing = [i for i, tensor in enumerate(self._tensors)
                    if tensor["access"] == "out" and tensor["name"] not in given]
         call = self._arguments(views, scalars)
-        plans = self._plans.setdefault(parameters, [])
+        first = next((array for array in given.values() if array is not None), None)
+        where = self._where(views)
+        plans = [self._ready] if self._ready else self._plans.setdefault((where, parameters), [])
         if missing:
-            first = next((array for array in given.values() if array is not None), None)
-            plan = self._plan_for(plans, parameters, call)
+            plan = self._plan_for(plans, where, parameters, call)
             for i in missing:
                 given[self._tensors[i]["name"]] = array = self._allocate_output(plan, call, i, first)
                 views[i] = _View(self._library, self._tensors[i]["name"], array)
             call = self._arguments(views, scalars)
-        self._execute(plans, parameters, call)
+        self._execute(plans, where, parameters, call, _stream_for(where, first))
         outputs = [given[tensor["name"]] for tensor in self._tensors if tensor["access"] != "in"]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _where(self, views):
+        """The device that all arrays are on."""
+        found = {}
+        for tensor, view in zip(self._tensors, views):
+            if view.where is not None:
+                found.setdefault(view.where, tensor["name"])
+        if len(found) > 1:
+            places = ", ".join(f"{name} on {where}" for where, name in found.items())
+            raise ArgumentError("E1413", "wrong_device", f"{self.__name__}: its arrays are on several devices: {places}")
+        return next(iter(found), "cpu")
 
     def _sort_arguments(self, arrays, out, named):
         names = [tensor["name"] for tensor in self._tensors]
@@ -451,18 +491,18 @@ class Kernel:
         call.keep = (views, tensors, values)
         return call
 
-    def _compile(self, parameters, call):
+    def _compile(self, where, parameters, call):
         if self._path is None:
             raise Error("", "", f"{self.__name__}: a kernel built ahead of time cannot be compiled for other arguments")
         library = self._library
         texts = [f"{name}={value}".encode() for name, value in parameters]
         request = _CompileRequest(ctypes.sizeof(_CompileRequest), os.fsencode(self._path), None, self.__name__.encode(),
-                                  None, (ctypes.c_char_p * max(1, len(texts)))(*texts), len(texts),
+                                  where.encode(), (ctypes.c_char_p * max(1, len(texts)))(*texts), len(texts),
                                   ctypes.pointer(call), None)
         compiled = library.make(library.dll.tw_compiler_compile, library.compiler, ctypes.byref(request))
-        return _Plan(library, library.take(compiled))
+        return _Plan(library, where, library.take(compiled))
 
-    def _plan_for(self, plans, parameters, call):
+    def _plan_for(self, plans, where, parameters, call):
         """Any plan that understands these shapes; compiled when there is none."""
         needed = ctypes.c_size_t()
         for plan in list(plans):
@@ -475,7 +515,7 @@ class Kernel:
                 return plan
             dll.tw_status_free(status)
         with self._lock:
-            plan = self._compile(parameters, call)
+            plan = self._compile(where, parameters, call)
             plans.insert(0, plan)
         return plan
 
@@ -490,10 +530,10 @@ class Kernel:
         library.check(library.dll.tw_plan_tensor_info(plan.handle, index, ctypes.byref(info)))
         return _allocate(like, tuple(extents[: info.rank]), info.dtype)
 
-    def _execute(self, plans, parameters, call):
+    def _execute(self, plans, where, parameters, call, stream):
         dll = self._library.dll
         for plan in list(plans):
-            status = plan.execute(call)
+            status = plan.execute(call, stream)
             if not status:
                 return
             code = dll.tw_status_code(status)
@@ -503,9 +543,9 @@ class Kernel:
                 self._library.check(status)
             dll.tw_status_free(status)
         with self._lock:
-            plan = self._compile(parameters, call)
+            plan = self._compile(where, parameters, call)
             plans.insert(0, plan)
-        self._library.check(plan.execute(call))
+        self._library.check(plan.execute(call, stream))
 
 
 class Kernels:
@@ -533,12 +573,30 @@ class Kernels:
         return "\n".join(map(repr, self)) or "<no tilewright kernels>"
 
 
+def _load_plan(library, artefact):
+    """On the CPU, or on the first CUDA device when it was built for one."""
+    try:
+        return _Plan(library, "cpu", artefact)
+    except ArgumentError as error:
+        if error.name != "wrong_device":
+            raise
+    return _Plan(library, "cuda:0", artefact)
+
+
+def synchronise(device="cuda:0"):
+    """Waits for PyTorch's current stream on `device` (else its default stream) and raises what a launch left behind."""
+    library, stream = _get_library(), None
+    if device != "cpu" and "torch" in sys.modules:
+        stream = sys.modules["torch"].cuda.current_stream(device).cuda_stream or None
+    library.check(library.dll.tw_device_synchronise(library.device(device), stream))
+
+
 def load(path):
     """The kernels of a `.tile` source or a `.twk` kernel file. Nothing is compiled before the first call."""
     library, path = _get_library(), os.fspath(path)
     if path.endswith(".twk"):
         with open(path, "rb") as file:
-            plan = _Plan(library, file.read())
-        return Kernels([Kernel(library, plan.describe(), plans=[plan])])
+            plan = _load_plan(library, file.read())
+        return Kernels([Kernel(library, plan.describe(), ready=plan)])
     text = library.take(library.make(library.dll.tw_compiler_describe, library.compiler, os.fsencode(path)))
     return Kernels([Kernel(library, description, path=path) for description in json.loads(text)["kernels"]])

@@ -1,6 +1,6 @@
-// Compile and run kernels on the CPU from C++17: a text (or what kernel.h recorded) in, results out. Header only over
-// the C ABI of tilewright.h; link libtilewright (tilewright::compiler in CMake), not the run-time library, which
-// answers E3007.
+// Compile and run kernels from C++17, on the CPU or a CUDA device: a text (or what kernel.h recorded) in, results out.
+// Header only over the C ABI of tilewright.h; link libtilewright (tilewright::compiler in CMake), not the run-time
+// library, which answers E3007.
 //
 //   auto device = tilewright::Device::open("cpu");
 //   auto compiler = tilewright::Compiler::open();
@@ -29,7 +29,7 @@ struct KernelSource {
   std::string kernel = {};               ///< which one of the text; empty: the only one
   std::string file = {};                 ///< the name in diagnostics; empty: "<kernel>.tile"
   std::vector<std::string> params = {};  ///< "block_M=64"; dtype parameters follow the arguments
-  std::string target = {};               ///< "cpu:x86-64-v3"; empty: this CPU
+  std::string target = {};               ///< "cpu:x86-64-v3", "cuda:sm_90a"; empty: the device that will run it
 };
 
 class Compiler {
@@ -48,6 +48,7 @@ class Compiler {
   Expected<Plan> compile(const Device& device, const KernelSource& source, const Arguments& arguments,
                          const char* cache_folder = nullptr) const {
     const std::string file = !source.file.empty() ? source.file : source.kernel + ".tile";
+    const std::string target = !source.target.empty() ? source.target : device.name();
     std::vector<const char*> params;
     for (const std::string& param : source.params) params.push_back(param.c_str());
     tw_compiled* compiled = nullptr;
@@ -57,7 +58,7 @@ class Compiler {
       request.path = file.c_str();
       request.source = source.text.empty() ? nullptr : source.text.c_str();
       request.kernel = source.kernel.empty() ? nullptr : source.kernel.c_str();
-      request.target = source.target.empty() ? nullptr : source.target.c_str();
+      request.target = target.c_str();
       request.parameters = params.data();
       request.parameter_count = params.size();
       request.arguments = &view;

@@ -324,6 +324,8 @@ class Device {
     return Buffer(buffer);
   }
   Status synchronise(void* stream = nullptr) const { return Status(tw_device_synchronise(device_.get(), stream)); }
+  /// "cpu" or "cuda:0".
+  const char* name() const { return tw_device_name(device_.get()); }
   int workers() const { return tw_device_workers(device_.get()); }
   tw_device* get() const { return device_.get(); }
 

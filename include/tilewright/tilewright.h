@@ -157,6 +157,8 @@ typedef struct tw_device_options {
 /* `name` is "cpu" or "cuda:0". `options` may be NULL. A device outlives its plans and buffers. */
 TW_API tw_status* tw_device_open(const char* name, const tw_device_options* options, tw_device** device);
 TW_API void tw_device_close(tw_device* device); /* NULL is allowed */
+/* "cpu" or "cuda:0": also the target to compile for. Lives as long as the device. */
+TW_API const char* tw_device_name(const tw_device* device);
 TW_API int32_t tw_device_workers(const tw_device* device);
 /* Waits for `stream` and returns what a launch left behind, as a failed assertion. On the CPU nothing is ever pending.
  */
@@ -237,10 +239,12 @@ typedef struct tw_compiler tw_compiler;
 
 typedef struct tw_compile_request {
   size_t struct_size;
-  const char* path;              /* of the `.tile` file */
-  const char* source;            /* its text; NULL: read from `path` */
-  const char* kernel;            /* NULL: the only one of the file */
-  const char* target;            /* "cpu:x86-64-v3", "cuda:sm_90a"; NULL: this CPU */
+  const char* path;   /* of the `.tile` file */
+  const char* source; /* its text; NULL: read from `path` */
+  const char* kernel; /* NULL: the only one of the file */
+  /* "cpu" (this machine; so is NULL), "cpu:x86-64-v3", "cuda:0" (a device of this machine), "cuda:sm_90a" (no device
+   * needed) */
+  const char* target;
   const char* const* parameters; /* "block_M=64" */
   size_t parameter_count;
   const tw_arguments*

@@ -203,7 +203,7 @@ class CpuDevice final : public Device {
 Result<std::unique_ptr<Code>> CpuDevice::load(const Artefact& artefact) {
   const Recipe& recipe = artefact.recipe;
   if (artefact.kind != CodeKind::ElfObject)
-    return fail(FailureCode::wrong_device, recipe.kernel + " was not built for a CPU");
+    return fail(FailureCode::wrong_device, recipe.kernel + " was built for " + recipe.target + ", which is no CPU");
   if (Status status = check_cpu_features(recipe.cpu_features); !status) return std::unexpected(status.error());
   Result<LoadedObject> object = LoadedObject::load(artefact.code, options_.visibility);
   if (!object) return std::unexpected(object.error());

@@ -162,5 +162,55 @@ class JustInTime(unittest.TestCase):
             tilewright.load("/nowhere/kernel.tile")
 
 
+def have_cuda():
+    if not HAVE_TORCH:
+        return False
+    import torch
+    return torch.cuda.is_available()
+
+
+@unittest.skipUnless("TW_KERNELS" in os.environ and have_cuda(), "needs PyTorch and a CUDA device")
+class OnACudaDevice(unittest.TestCase):
+    def setUp(self):
+        import torch
+        self.torch = torch
+        self.matmul = tilewright.load(os.path.join(os.environ["TW_KERNELS"], "matmul.tile")).matmul
+
+    def check(self, a, b):
+        c = self.matmul(a, b)
+        self.assertEqual(c.device, a.device)
+        expected = a.double() @ b.double()
+        self.torch.testing.assert_close(c.double(), expected, rtol=2e-2, atol=2e-2)
+
+    def test_runs_where_its_arrays_are(self):
+        torch = self.torch
+        torch.manual_seed(1)
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            a = torch.rand(129, 257, device="cuda:0", dtype=dtype) - 0.5
+            b = torch.rand(257, 65, device="cuda:0", dtype=dtype) - 0.5
+            self.check(a, b)
+            self.check(a[1:, 1:], b[1:])  # another class: addresses and pitches between steps of 16 bytes
+            self.check(a[:, :256].contiguous(), b[:256, :64].contiguous())
+
+    def test_runs_on_the_current_stream(self):
+        torch = self.torch
+        side = torch.cuda.Stream()
+        a, b = torch.ones(64, 64, device="cuda:0"), torch.ones(64, 64, device="cuda:0")
+        self.matmul(a, b)  # compiled
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(20_000_000)
+            a.fill_(2)  # a call on another stream would still read ones
+            c = self.matmul(a, b)
+        side.synchronize()
+        self.assertTrue(bool((c == 128).all()))
+        tilewright.synchronise("cuda:0")
+
+    def test_arrays_on_two_devices_are_refused(self):
+        a, b = self.torch.ones(8, 8, device="cuda:0"), self.torch.ones(8, 8)
+        with self.assertRaisesRegex(tilewright.ArgumentError, "several devices: A on cuda:0, B on cpu"):
+            self.matmul(a, b)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,10 +6,13 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "cache/kernel_cache.h"
 #include "driver/compile.h"
+#include "driver/cuda_compile.h"
 #include "driver/program.h"
+#include "driver/target_name.h"
 #include "runtime/compiler_door.h"
 
 namespace tilewright::runtime {
@@ -161,7 +164,7 @@ std::expected<lang::Source, CompilerFailure> read_source(const CompilerRequest& 
 std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const tw_arguments& arguments,
                                              driver::KernelRequest& request) {
   const auto mismatches = [&](const std::map<std::string, std::string>& texts) -> std::optional<int> {
-    lang::Configuration configuration;
+    lang::Configuration configuration{.target = request.target};
     for (const auto& [param, text] : texts) {
       if (const auto value = lang::parse_param_value(text)) configuration.params.emplace(param, *value);
     }
@@ -186,14 +189,39 @@ std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const t
   return {};
 }
 
-Result<driver::CompileOptions> options_of(const CompilerRequest& request) {
-  driver::CompileOptions options;
-  const std::string target = request.target.empty() ? "cpu" : request.target;
-  if (target == "cpu") return options;
-  const auto cpu = target::parse_cpu(target.starts_with("cpu:") ? target.substr(4) : target);
-  if (!cpu) return fail(FailureCode::compile_failed, "unknown target '" + target + "'");
-  options.cpu = *cpu;
-  return options;
+/// The class that a call needs on a GPU: base addresses and pitches in steps of 16 bytes or not, extents that take
+/// 64-bit index arithmetic. What a call does not say counts as the common case.
+plan::gpu::Options class_of(const tw_arguments* arguments) {
+  plan::gpu::Options out;
+  if (!arguments) return out;
+  for (const tw_tensor& t : std::span(arguments->tensors, arguments->tensor_count)) {
+    if (t.flags & TW_TENSOR_ABSENT || !t.extents || t.dtype < 0 || t.dtype > static_cast<int32_t>(DType::E5M2))
+      continue;
+    const int64_t size = bytes(static_cast<DType>(t.dtype));
+    if (reinterpret_cast<uintptr_t>(t.data) % 16 != 0) out.aligned = false;
+    int64_t dense = 1;
+    for (int32_t axis = t.rank - 1; axis >= 0; --axis) {
+      const int64_t stride = t.strides ? t.strides[axis] : dense;
+      if (axis + 1 < t.rank && static_cast<uint64_t>(stride) * static_cast<uint64_t>(size) % 16 != 0)
+        out.aligned = false;
+      if (t.extents[axis] > plan::gpu::kLargestExtent) out.wide_indices = true;
+      dense = ir::wrapping_mul(dense, t.extents[axis]);
+    }
+  }
+  return out;
+}
+
+tilewright::Result<driver::Compilation> compile_for(const std::string& target, const CompilerRequest& request,
+                                                    const ir::Kernel& kernel, cache::KernelCache* cache) {
+  if (driver::is_cuda_name(target)) {
+    const auto gpu = driver::gpu_named(target);
+    if (!gpu) return std::unexpected(gpu.error());
+    return driver::compile_cuda(kernel,
+                                {.gpu = *gpu, .plan = class_of(request.arguments), .for_device = true, .cache = cache});
+  }
+  const auto cpu = driver::cpu_named(target);
+  if (!cpu) return std::unexpected(cpu.error());
+  return driver::compile(kernel, {.cpu = *cpu, .cache = cache});
 }
 
 std::unexpected<CompilerFailure> refuse(const Failure& failure) {
@@ -204,7 +232,9 @@ std::unexpected<CompilerFailure> refuse(const Failure& failure) {
 std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerRequest& request) {
   const auto source = read_source(request);
   if (!source) return std::unexpected(source.error());
+  const std::string target = request.target.empty() ? "cpu" : request.target;
   driver::KernelRequest asked{.path = request.path, .kernel = request.kernel, .use_example = false};
+  if (driver::is_cuda_name(target)) asked.target = lang::Target::Cuda;
   if (asked.kernel.empty() && source->kernel_names().size() == 1) asked.kernel = source->kernel_names()[0];
   for (const std::string& text : request.parameters) {
     const size_t equals = text.find('=');
@@ -224,10 +254,7 @@ std::expected<CompilerOutput, CompilerFailure> Compiler::compile(const CompilerR
   }
   const auto program = driver::load_program(*source, asked);
   if (!program) return refuse(program.error().diagnostic, program.error().rendered);
-  Result<driver::CompileOptions> options = options_of(request);
-  if (!options) return refuse(options.error());
-  options->cache = cache_for(request);
-  const auto compiled = driver::compile(program->kernel, *options);
+  const auto compiled = compile_for(target, request, program->kernel, cache_for(request));
   if (!compiled) return refuse(compiled.error(), source->render(compiled.error()));
   return CompilerOutput{serialise(compiled->artefact), compiled->is_from_cache};
 }

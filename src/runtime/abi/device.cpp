@@ -26,7 +26,7 @@ tw_status* open_cuda_device(std::string_view name, const tw_device_options& opti
   }
   Result<std::unique_ptr<Device>> opened = open_cuda(ordinal, options.print, options.print_context);
   if (!opened) return make_status(opened.error());
-  *device = new tw_device{std::move(*opened)};
+  *device = new tw_device{"cuda:" + std::to_string(ordinal), std::move(*opened)};
   return nullptr;
 }
 
@@ -50,12 +50,12 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
     if (!name) return null_handle("device name");
     const tw_device_options options = read_options(given);
     if (std::string_view(name) == "cpu") {
-      *device =
-          new tw_device{open_cpu({.threads = options.threads,
-                                  .pool = options.pool,
-                                  .visibility = {.debugger = options.debugger != 0, .perf_map = options.perf_map != 0},
-                                  .print = options.print,
-                                  .print_context = options.print_context})};
+      *device = new tw_device{
+          "cpu", open_cpu({.threads = options.threads,
+                           .pool = options.pool,
+                           .visibility = {.debugger = options.debugger != 0, .perf_map = options.perf_map != 0},
+                           .print = options.print,
+                           .print_context = options.print_context})};
       return nullptr;
     }
     if (std::string_view(name).starts_with("cuda") && &open_cuda) return open_cuda_device(name, options, device);
@@ -65,6 +65,8 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
 }
 
 void tw_device_close(tw_device* device) { delete device; }
+
+const char* tw_device_name(const tw_device* device) { return device ? device->name.c_str() : ""; }
 
 int32_t tw_device_workers(const tw_device* device) { return device ? device->device->workers() : 0; }
 

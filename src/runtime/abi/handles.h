@@ -16,6 +16,7 @@ struct tw_status {
 };
 
 struct tw_device {
+  std::string name;
   std::unique_ptr<tilewright::runtime::Device> device;
 };
 

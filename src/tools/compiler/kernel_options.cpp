@@ -4,8 +4,6 @@
 
 #include <charconv>
 
-#include "driver/cuda_call.h"
-
 namespace tilewright::tools {
 
 void KernelOptions::add_to(CLI::App& app) {
@@ -77,37 +75,6 @@ Result<driver::KernelRequest> KernelOptions::request() const {
   out.params = std::move(*settings);
   out.absent.insert(absent.begin(), absent.end());
   return out;
-}
-
-std::optional<int> KernelOptions::device_number() const {
-  if (target == "cuda") return 0;
-  const bool is_number = target.size() == 6 && target.starts_with("cuda:") && target[5] >= '0' && target[5] <= '9';
-  return is_number ? std::optional(target[5] - '0') : std::nullopt;
-}
-
-Result<tilewright::target::Gpu> KernelOptions::gpu() const {
-  if (const auto number = device_number()) {
-    const auto device = cuda::Device::open(*number);
-    if (device) return driver::gpu_facts(*device);
-    Diagnostic diagnostic = device.error();
-    diagnostic.help += fmt::format("{}code for a GPU that is not here is made by naming it: --target cuda:sm_90a",
-                                   diagnostic.help.empty() ? "" : "; ");
-    return std::unexpected(std::move(diagnostic));
-  }
-  if (target.starts_with("cuda:")) {
-    if (const auto named = tilewright::target::parse_gpu(target.substr(5))) return *named;
-  }
-  return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
-              "targets are cuda and cuda:0 (a device of this machine), cuda:sm_80, cuda:sm_86, cuda:sm_89, cuda:sm_90, "
-              "cuda:sm_90a");
-}
-
-Result<tilewright::target::Cpu> KernelOptions::cpu() const {
-  if (target == "cpu") return tilewright::target::host_cpu();
-  const std::string level = target.starts_with("cpu:") ? target.substr(4) : target;
-  if (auto found = tilewright::target::parse_cpu(level)) return *found;
-  return fail(DiagnosticCode::E2502, fmt::format("unknown target '{}'", target),
-              "targets are cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4, cuda, cuda:sm_80, cuda:sm_90a");
 }
 
 }  // namespace tilewright::tools

@@ -9,8 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "driver/program.h"
-#include "target/cpu.h"
-#include "target/gpu.h"
+#include "driver/target_name.h"
 
 namespace tilewright::tools {
 
@@ -24,13 +23,11 @@ struct KernelOptions {
 
   void add_to(CLI::App& app);
   Result<driver::KernelRequest> request() const;
-  Result<tilewright::target::Cpu> cpu() const;
-  bool is_cuda() const { return target == "cuda" || target.starts_with("cuda:"); }
-  /// The architecture of `cuda:sm_90a`; of `cuda` and `cuda:N` the device of this machine, which is opened to be asked.
-  /// E2502 for another word; E3051 and the like when there is no such device.
-  Result<tilewright::target::Gpu> gpu() const;
-  /// N of `cuda:N`, 0 of `cuda`; nothing for a named architecture.
-  std::optional<int> device_number() const;
+  Result<tilewright::target::Cpu> cpu() const { return driver::cpu_named(target); }
+  bool is_cuda() const { return driver::is_cuda_name(target); }
+  Result<tilewright::target::Gpu> gpu() const { return driver::gpu_named(target); }
+  /// Of this machine, when the target names one.
+  std::optional<int> device_number() const { return driver::device_number(target); }
 };
 
 /// "A=a.npy" and comma-separated lists of such; E1804 names the piece that is not NAME=VALUE.

@@ -196,7 +196,78 @@ TEST_F(Library, ATargetNobodyKnowsIsNamed) {
   request.source = kScale;
   request.target = "cpu:nosuch";
   tw_compiled* compiled = nullptr;
-  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "E3010: unknown target 'cpu:nosuch'");
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)),
+            "E2502: error[E2502]: unknown target 'cpu:nosuch'\n  help: targets are cpu (this machine), cpu:x86-64-v3, "
+            "cpu:x86-64-v4, cuda, cuda:sm_80, cuda:sm_90a\n");
+}
+
+TEST_F(Library, AParameterWithoutAValueIsNamed) {
+  const char* parameters[] = {"block_M"};
+  tw_compile_request request = {};
+  request.struct_size = sizeof request;
+  request.path = "test.tile";
+  request.source = kScale;
+  request.parameters = parameters;
+  request.parameter_count = 1;
+  tw_compiled* compiled = nullptr;
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "E3010: 'block_M' is not NAME=VALUE");
+}
+
+// The same source on a device of this machine, compiled for it and for the class of each call.
+TEST_F(Library, CompiledKernelsRunOnACudaDevice) {
+  const auto device = tilewright::Device::open("cuda:0");
+  if (!device) GTEST_SKIP() << device.error().message();
+  EXPECT_STREQ(device->name(), "cuda:0");
+  const auto compiler = tilewright::Compiler::open();
+  ASSERT_TRUE(compiler);
+  tilewright::CompiledKernel scale(*device, *compiler, {kScale, "scale_rows"});
+  for (const int64_t columns : {8, 7}) {
+    for (const size_t shift : {0, 4}) {
+      std::vector<float> a(static_cast<size_t>(5 * columns)), c(a.size());
+      for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
+      auto from = device->allocate(4 * a.size() + shift), to = device->allocate(4 * a.size());
+      ASSERT_TRUE(from && to);
+      ASSERT_TRUE(from->write(a.data(), 4 * a.size(), shift));
+      auto* const first = reinterpret_cast<float*>(static_cast<char*>(from->data()) + shift);
+      const tilewright::Status ran =
+          scale.run({{first, {5, columns}, {}, TW_CUDA}, {static_cast<float*>(to->data()), {5, columns}, {}, TW_CUDA}});
+      ASSERT_TRUE(ran) << ran.message();
+      ASSERT_TRUE(to->read(c.data(), 4 * c.size()));
+      for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(c[i], 2 * a[i]) << i;
+    }
+  }
+}
+
+// The same kernel for a GPU, of the class that the call needs; no device is needed for a named architecture.
+TEST_F(Library, CompilesForAnArchitectureOfGpus) {
+  alignas(16) static float a[64], c[64];
+  const auto compiled_for = [&](const float* from, int64_t columns) {
+    const int64_t extents[] = {4, columns};
+    const tw_tensor tensors[] = {{const_cast<float*>(from), extents, nullptr, TW_F32, 2, TW_TENSOR_READ_ONLY, TW_CUDA},
+                                 {c, extents, nullptr, TW_F32, 2, 0, TW_CUDA}};
+    const tw_arguments arguments = {tensors, 2, nullptr, 0};
+    tw_compile_request request = {};
+    request.struct_size = sizeof request;
+    request.path = "test.tile";
+    request.source = kScale;
+    request.target = "cuda:sm_90a";
+    request.arguments = &arguments;
+    request.cache_folder = cache_.c_str();
+    tw_compiled* compiled = nullptr;
+    EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "ok: ");
+    const std::string bytes(static_cast<const char*>(tw_compiled_data(compiled)), tw_compiled_size(compiled));
+    tw_compiled_free(compiled);
+    return bytes;
+  };
+  const std::string aligned = compiled_for(a, 8);
+  EXPECT_NE(aligned.find("sm_90a"), std::string::npos);
+  EXPECT_EQ(compiled_for(a, 8), aligned);
+  EXPECT_NE(compiled_for(a + 1, 8), aligned);                   // an address between steps of 16 bytes
+  EXPECT_NE(compiled_for(a, 7), aligned);                       // a pitch of 28 bytes
+  EXPECT_NE(compiled_for(a, (int64_t{1} << 30) + 4), aligned);  // 64-bit index arithmetic
+  tw_plan* plan = nullptr;
+  EXPECT_EQ(take(tw_plan_load(device_, aligned.data(), aligned.size(), &plan)),
+            "E1413: scale_rows was built for cuda:sm_90a, which is no CPU");
 }
 
 // Another LLVM with all its symbols in the global scope, alive before and after ours compiles.
