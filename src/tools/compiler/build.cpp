@@ -1,6 +1,7 @@
 // `tilewright build`: a kernel compiled ahead of time, to link or to load where no compiler is.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -50,11 +51,14 @@ Result<std::vector<std::string>> write_kernel(const BuildOptions& options, const
   return written;
 }
 
-Result<driver::Compilation> compile(const BuildOptions& options, const ir::Kernel& kernel) {
+Result<driver::Compilation> compile(const BuildOptions& options, const driver::KernelRequest& request,
+                                    const ir::Kernel& kernel) {
   if (options.kernel.is_cuda()) {
     const auto gpu = options.kernel.gpu();
     if (!gpu) return std::unexpected(gpu.error());
-    return driver::compile_cuda(kernel, {.gpu = *gpu, .for_device = true});
+    const bool is_large =
+        std::ranges::any_of(request.dims, [](const auto& dim) { return dim.second > plan::gpu::kLargestExtent; });
+    return driver::compile_cuda(kernel, {.gpu = *gpu, .plan = {.wide_indices = is_large}, .for_device = true});
   }
   auto cpu = options.kernel.cpu();
   if (!cpu) return std::unexpected(cpu.error());
@@ -70,7 +74,7 @@ Result<ExitCode> build(const BuildOptions& options) {
     fmt::print(stderr, "{}", program.error().rendered);
     return exit_code(program.error().diagnostic);
   }
-  auto compiled = compile(options, program->kernel);
+  auto compiled = compile(options, *request, program->kernel);
   if (!compiled) {
     fmt::print(stderr, "{}", program->source.render(compiled.error()));
     return exit_code(compiled.error());
