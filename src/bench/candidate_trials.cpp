@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "bench/clock_check.h"
 #include "bench/oracle/check.h"
 #include "measure/clock.h"
 #include "measure/flush.h"
 #include "measure/machine.h"
+#include "measure/order_statistics.h"
 #include "tune/forked_process.h"
 
 namespace tilewright::bench {
@@ -91,7 +93,7 @@ class CandidateTrial : public tune::LoadedTrial {
       flush_.flush({static_cast<const std::byte*>(tensor.data), tensor.byte_count()});
     }
     flush_.finish();
-    if (candidate_->is_remote()) return launch_remote();
+    if (candidate_->is_remote()) return is_clock_checked_ ? launch_remote() : launch_first_remote();
     const int64_t start = clock_.now_ns();
     const Status status = candidate_->launch(buffers_.tensors->tensors(), workspace_, nullptr);
     const int64_t end = clock_.now_ns();
@@ -107,6 +109,29 @@ class CandidateTrial : public tune::LoadedTrial {
       return fail(DiagnosticCode::E3205, fmt::format("asked for 1 time, got {}", times->launch_ms.size()));
     }
     return times->launch_ms.front();
+  }
+
+  /// Before the first time that counts: is the worker's clock to be believed?
+  Result<double> launch_first_remote() {
+    constexpr int kSamples = 9;
+    std::vector<double> samples;
+    for (int i = 0; i < kSamples; ++i) {
+      auto ms = launch_remote();
+      if (!ms) return ms;
+      samples.push_back(*ms);
+    }
+    const auto batch = [this](int count) -> Result<TimedBatch> {
+      const int64_t start = measure::kernel_ns();
+      auto times = candidate_->launch_batch(buffers_.tensors->tensors(), {.count = count});
+      if (!times) return std::unexpected(times.error());
+      return timed_batch(static_cast<double>(measure::kernel_ns() - start) * 1e-6 / count, times->launch_ms);
+    };
+    const ClockCheckOptions options{.is_remote = true, .process = candidate_->process_id().value_or(0)};
+    auto check = check_clock(measure::median(measure::sorted(samples)), options, batch);
+    if (!check) return std::unexpected(check.error());
+    if (!check->agree) return fail(DiagnosticCode::E3205, disagreement(*check));
+    is_clock_checked_ = true;
+    return launch_remote();
   }
 
   Status make_buffers(uint64_t seed) {
@@ -139,6 +164,7 @@ class CandidateTrial : public tune::LoadedTrial {
   TrialBuffers buffers_;
   measure::CacheFlush flush_;
   measure::FastClock clock_;
+  bool is_clock_checked_ = false;
 };
 
 /// "lib:./a.so?threads=2" and "tile:k.tile:matmul?T=f32" in two: the file, and what is asked of it.

@@ -45,6 +45,7 @@ Result<CompareReport> run_compare(const CompareOptions& options) {
     if (!accepted) report.incorrect = fmt::format("{}: {}", spelling, why);
     if (!accepted) return report;
   }
+  const std::string started_at = utc_now();
   auto outcome = runner.run(request_of(options, StageKind::Pair, options.a));
   if (!outcome) return std::unexpected(outcome.error());
   report.a_name = outcome->result.value("a_name", options.a);
@@ -64,8 +65,10 @@ Result<CompareReport> run_compare(const CompareOptions& options) {
   base.detail["threads"] = options.threads;
   base.detail["config"] = options.config;
   base.command = options.command;
-  base.started_at = utc_now();
+  base.started_at = started_at;
+  base.environment_digest = environment_digest(options.threads);
   report.ratio = ratio_cell(base, outcome->result, options.delta);
+  report.ratio.ended_at = utc_now();
   return report;
 }
 

@@ -145,11 +145,21 @@ std::optional<double> Outcome::value(Stage stage) const {
   return cell != nullptr && cell->state == State::Measured ? cell->value : std::nullopt;
 }
 
-std::string record_environment(int threads, const fs::path& out) {
+namespace {
+
+json environment_of(int threads) {
   auto facts = measure::environment_facts();
   facts["threads"] = std::to_string(threads);
-  const std::string text = json(facts).dump(2) + "\n";
-  const std::string digest = sha256_hex(json(facts).dump());
+  return facts;
+}
+
+}  // namespace
+
+std::string environment_digest(int threads) { return sha256_hex(environment_of(threads).dump()); }
+
+std::string record_environment(int threads, const fs::path& out) {
+  const std::string text = environment_of(threads).dump(2) + "\n";
+  const std::string digest = environment_digest(threads);
   std::error_code error;
   const fs::path path = out / fmt::format("environment-{}.json", digest.substr(0, 12));
   if (!fs::exists(path, error)) std::ofstream(path) << text;

@@ -65,6 +65,8 @@ struct BenchReport {
 
 Result<BenchReport> run_bench(const BenchOptions& options);
 
+/// Of what the machine is, as it goes into every cell.
+std::string environment_digest(int threads);
 /// Writes what the machine is into `out`, once; the digest goes into every cell measured on it.
 std::string record_environment(int threads, const std::filesystem::path& out);
 

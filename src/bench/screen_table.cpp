@@ -72,12 +72,8 @@ std::string render_first_call(const Cell* cell) {
   return is_nothing ? "as later" : render_time(cell);
 }
 
-/// A library its vendor compiled has no compile to measure: only a first call that takes longer counts.
 std::string render_compile(const Cell* cell) {
-  constexpr double kNothingMs = 0.5;
-  const bool is_precompiled = cell != nullptr && cell->state == State::Measured && cell->detail.is_object() &&
-                              cell->detail.value("precompiled", false);
-  return is_precompiled && cell->value < kNothingMs ? "precompiled" : render_time(cell);
+  return cell != nullptr && is_precompiled(*cell) ? "precompiled" : render_time(cell);
 }
 
 Line row_of(const Outcome& outcome, const Roofline& roofline) {
@@ -139,13 +135,16 @@ static std::string render_ceilings(const Roofline& r) {
       r.f32_gflops, r.read_gb_per_s, r.copy_gb_per_s);
 }
 
-/// The times that warm_ms is not, each under its own name; nothing when none was measured.
+/// The times that warm_ms is not, each under its own name, and what a whole model and the search took; nothing when
+/// none was measured.
 static std::string render_sustained(const BenchReport& report, bool markdown) {
-  std::vector<Line> lines{{"candidate", "shape", "hot (no flush)", "steady", "burst", "host time", "launch floor"}};
+  std::vector<Line> lines{{"candidate", "shape", "hot (no flush)", "steady", "burst", "host time", "launch floor",
+                           "whole model", "tuning"}};
   for (const Outcome& outcome : report.outcomes) {
     if (outcome.is_reference || !outcome.value(Stage::Hot)) continue;
     Line line{outcome.candidate, outcome.subject.shape};
-    for (Stage stage : {Stage::Hot, Stage::Steady, Stage::Burst, Stage::Host, Stage::LaunchFloor})
+    for (Stage stage :
+         {Stage::Hot, Stage::Steady, Stage::Burst, Stage::Host, Stage::LaunchFloor, Stage::Model, Stage::Tune})
       line.push_back(render_time(outcome.find(stage)));
     lines.push_back(std::move(line));
   }

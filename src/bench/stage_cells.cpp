@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bench/clock_check.h"
 #include "measure/paired.h"
 #include "measure/process_summary.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kNothingMs = 20;        // a compile that counts nothing and takes less is none
 constexpr size_t kStoredSamples = 1000;  // per process; evenly thinned beyond
 
 std::vector<double> thinned(const std::vector<double>& samples) {
@@ -76,7 +78,8 @@ std::vector<std::vector<double>> gather(const std::vector<json>& results, const 
 std::optional<std::string> refusal(const std::vector<json>& results, const std::vector<std::vector<double>>& warm,
                                    double floor_ms) {
   for (const json& result : results) {
-    if (!result.at("clocks").value("agree", false)) return "timer-disagrees";
+    const json& clocks = result.at("clocks");
+    if (!clocks.value("agree", false)) return disagreement(parse_clock_check(clocks));
     const json& after = result.at("check_after");
     if (!after.empty() && !after.value("accepted", false)) return "wrong-after-timing: " + after.value("reason", "");
   }
@@ -136,6 +139,14 @@ double compile_ms_of(const json& result) {
   return result.at("compile_call_ms").get<double>() + std::max(0.0, first_call_excess(result));
 }
 
+/// A library its vendor compiled has no compile to measure; what its first call takes longer is first_call_ms.
+static Cell precompiled_cell(const Cell& base) {
+  Cell cell = cell_like(base, Stage::Compile);
+  cell.reason = "precompiled: nothing is compiled";
+  cell.detail["precompiled"] = true;
+  return cell;
+}
+
 std::vector<Cell> compile_cells(const Cell& base, const std::vector<json>& results, int64_t outside_bytes) {
   Cell compile = cell_like(base, Stage::Compile), init = cell_like(base, Stage::DeviceInit),
        first = cell_like(base, Stage::FirstCall);
@@ -155,12 +166,13 @@ std::vector<Cell> compile_cells(const Cell& base, const std::vector<json>& resul
   compile.detail["phases_ms"] = results.front().at("phases");
   compile.detail["compiles"] = results.front().value("compiles", 0);
   compile.detail["artefact_digest"] = results.front().value("digest", "");
-  if (results.front().value("compiles", 0) == 0 && results.front().value("cache_hits", 0) == 0) {
-    // A library that was compiled by its vendor: nothing is compiled here, which is not a measurement of a compiler.
-    compile.detail["precompiled"] = true;
-  } else if (!is_cold) {
+  const bool counts_nothing = results.front().value("compiles", 0) == 0 && results.front().value("cache_hits", 0) == 0;
+  if (counts_nothing && *compile.value < kNothingMs)
+    compile = precompiled_cell(base);
+  else if (counts_nothing)
+    compile.detail["uncounted"] = true;  // what takes so long is work, whatever the counter says
+  else if (!is_cold)
     fail_cell(compile, "cache-not-empty");
-  }
   if (outside_bytes > 0) {
     fail_cell(compile, "persisting-cache");
     compile.detail["bytes_written_outside_cache"] = outside_bytes;
@@ -290,8 +302,24 @@ Cell peak_cell(const Cell& base, const json& result) {
   return cell;
 }
 
+/// Times by a clock that was bent are none.
+static bool fail_by_clock(Cell& cell, const json& result) {
+  const json clocks = result.value("clocks", json::array());
+  for (size_t who = 0; who < clocks.size(); ++who) {
+    if (clocks[who].value("agree", true)) continue;
+    cell.detail["clock"] = clocks[who];
+    fail_cell(cell, fmt::format("{} ({})", disagreement(parse_clock_check(clocks[who])),
+                                result.value(who == 0 ? "a_name" : "b_name", "")));
+    return true;
+  }
+  return false;
+}
+
 Cell ratio_cell(const Cell& base, const json& result, double delta) {
   Cell cell = cell_like(base, Stage::Ratio);
+  cell.detail["rival"] = result.value("b_name", "");
+  cell.detail["rival_version"] = result.value("b_version", "");
+  if (fail_by_clock(cell, result)) return cell;
   const auto a = result.at("a").get<std::vector<double>>(), b = result.at("b").get<std::vector<double>>();
   const measure::PairedResult paired = measure::compare_paired(a, b, {.delta = delta});
   const auto aa = result.at("aa").get<std::vector<std::vector<double>>>();
@@ -304,8 +332,6 @@ Cell ratio_cell(const Cell& base, const json& result, double delta) {
   cell.procs = 1;
   cell.stop_reason = "fixed";
   cell.samples = {thinned(a), thinned(b)};
-  cell.detail["rival"] = result.value("b_name", "");
-  cell.detail["rival_version"] = result.value("b_version", "");
   cell.detail["verdict"] = measure::name(paired.verdict);
   cell.detail["ci90"] = {paired.interval90.low, paired.interval90.high};
   cell.detail["delta"] = delta;
@@ -314,7 +340,13 @@ Cell ratio_cell(const Cell& base, const json& result, double delta) {
   cell.detail["aa"] = {
       {"ratio", gate.result.ratio}, {"low", gate.result.interval95.low},          {"high", gate.result.interval95.high},
       {"passed", gate.passed},      {"attempts", result.value("aa_attempts", 1)}, {"why", gate.why}};
+  cell.detail["aa"]["rounds"] = gate.result.rounds;
   cell.detail["aa_samples"] = aa;
+  // Where identical code cannot be told to be the same within the margin, nothing else can.
+  if (paired.verdict == measure::Verdict::Same && gate.result.verdict != measure::Verdict::Same) {
+    cell.detail["verdict"] = measure::name(measure::Verdict::Inconclusive);
+    cell.detail["is_gate_too_wide"] = true;
+  }
   if (!gate.passed) {
     fail_cell(cell, fmt::format("noise: A/A gate, {}: the same code against itself gave {:.3g} [{:.3g}, {:.3g}] in the "
                                 "last of {} attempts",

@@ -89,31 +89,6 @@ Result<json> run_compile(const StageRequest& request, const candidate::Kinds& ki
         {"load", phases.load}}}};
 }
 
-/// Batches against samples: the least of many short ones, without the time in which other work had the processors, so
-/// that a disturbance cannot make honest clocks disagree.
-Result<json> check_clocks(LaunchTimer& timer, double hot_ms, const candidate::Candidate& candidate, bool is_on_device) {
-  const bool is_remote = candidate.is_remote();
-  const auto delay_ns = [&] {
-    const auto worker = candidate.process_id();
-    return measure::run_delay_ns() + (worker ? measure::run_delay_ns(*worker) : 0);
-  };
-  const double batch_ms = is_remote || is_on_device ? 5 : 1;
-  const int count = std::clamp(static_cast<int>(batch_ms / std::max(hot_ms, 1e-4)), 1, 5000);
-  // A request to a worker, or what a host pays per launch when the kernel is too short to hide it.
-  const double trip_ms = is_remote ? 1.0 / count : is_on_device ? 0.02 : 0;
-  const int64_t start = measure::kernel_ns();
-  double least = 1e300;
-  bool agree = false;
-  while (!agree && measure::kernel_ns() - start < 2'000'000'000) {
-    const int64_t delayed = delay_ns();
-    auto ms = timer.batch(count);
-    if (!ms) return std::unexpected(ms.error());
-    least = std::min(least, *ms - static_cast<double>(delay_ns() - delayed) * 1e-6 / count);
-    agree = clocks_agree(hot_ms, least, trip_ms);
-  }
-  return json{{"batch_ms", least}, {"batch_count", count}, {"hot_ms", hot_ms}, {"agree", agree}};
-}
-
 Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
   auto ready = make_ready(request, request.candidate, kinds, channel);
   if (!ready) return std::unexpected(ready.error());
@@ -139,7 +114,7 @@ Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds
   auto hot = timer.run(request.hot, false);
   if (!hot) return std::unexpected(hot.error());
   const double hot_ms = measure::median(measure::sorted(hot->samples_ms));
-  auto clocks = check_clocks(timer, hot_ms, *ready->candidate, ready->session != nullptr);
+  auto clocks = timer.check_clock(hot_ms);
   if (!clocks) return std::unexpected(clocks.error());
   json out{{"identity", identity_json(*ready->candidate)},
            {"warm_ms", warm->samples_ms},
@@ -148,7 +123,7 @@ Result<json> run_warm(const StageRequest& request, const candidate::Kinds& kinds
            {"hot_stop", measure::name(hot->reason)},
            {"flush", timer.flush_method()},
            {"clock_overhead_ns", timer.clock_overhead_ns()},
-           {"clocks", *clocks},
+           {"clocks", to_json(*clocks)},
            {"check_after", after}};
   if (!clocks_warm.is_null()) out["device_clocks"] = {{"warm", clocks_warm}, {"hot", ready->session->clocks()}};
   return out;

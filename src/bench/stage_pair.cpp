@@ -1,5 +1,6 @@
 #include "bench/stage_pair.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -15,6 +16,7 @@ using nlohmann::json;
 constexpr int kPilotRounds = 10;
 constexpr int kGateRounds = 24;
 constexpr int kGateAttempts = 3;
+constexpr int kClockSamples = 15;
 constexpr auto kCalm = std::chrono::milliseconds(500);  // between two attempts
 
 struct Rounds {
@@ -41,6 +43,24 @@ class Pair {
     if (!pilot) return std::unexpected(pilot.error());
     pilot_ms_ = *pilot;
     return {};
+  }
+
+  /// The clock of either contender, by a batch timed from outside.
+  Result<json> check_clocks() {
+    json out = json::array();
+    for (LaunchTimer& timer : timers_) {
+      std::vector<double> samples;
+      for (int i = 0; i < kClockSamples; ++i) {
+        auto ms = timer.sample(false);
+        if (!ms) return std::unexpected(ms.error());
+        samples.push_back(*ms);
+      }
+      channel_.step("clock");
+      auto check = timer.check_clock(measure::median(measure::sorted(samples)));
+      if (!check) return std::unexpected(check.error());
+      out.push_back(to_json(*check));
+    }
+    return out;
   }
 
   /// Timer 0 against timer `other` (0: against itself).
@@ -90,6 +110,38 @@ Result<int> pass_gate(Pair& pair, double delta, Rounds& gate) {
   }
 }
 
+/// A gate that passed with an interval wider than the margin is too blunt for the verdict: it goes on, nothing is drawn
+/// again, until it is fine enough or has as many rounds as the comparison.
+Status extend_gate(Pair& pair, double delta, int64_t rounds, Rounds& gate) {
+  const auto is_fine = [&] {
+    const auto judged = measure::judge_identical(gate.a, gate.b, {.delta = delta});
+    return !judged.passed || judged.result.verdict == measure::Verdict::Same;
+  };
+  while (!is_fine() && std::ssize(gate.a) < rounds) {
+    const int more = static_cast<int>(std::min<int64_t>(kGateRounds, rounds - std::ssize(gate.a)));
+    if (auto ok = pair.run(more, 0, gate); !ok) return ok;
+  }
+  return {};
+}
+
+Status time_rounds(Pair& pair, const StageRequest& request, json& out) {
+  Rounds gate, rounds;
+  const auto attempts = pass_gate(pair, request.delta, gate);
+  if (!attempts) return std::unexpected(attempts.error());
+  if (auto ok = pair.run(kPilotRounds, 1, rounds); !ok) return ok;
+  const double sigma = measure::compare_paired(rounds.a, rounds.b).sigma;
+  const int wanted =
+      std::clamp(measure::rounds_needed(sigma), std::min(request.rounds, request.rounds_limit), request.rounds_limit);
+  if (auto ok = pair.run(std::max(wanted - kPilotRounds, 0), 1, rounds); !ok) return ok;
+  // Only as many rounds of the gate as the verdict has can carry a SAME.
+  if (auto ok = extend_gate(pair, request.delta, std::ssize(rounds.a), gate); !ok) return ok;
+  out["a"] = rounds.a;
+  out["b"] = rounds.b;
+  out["aa"] = {gate.a, gate.b};
+  out["aa_attempts"] = *attempts;
+  return {};
+}
+
 }  // namespace
 
 Result<json> run_pair(const StageRequest& request, const candidate::Kinds& kinds, StageChannel& channel) {
@@ -99,24 +151,20 @@ Result<json> run_pair(const StageRequest& request, const candidate::Kinds& kinds
   if (!b) return std::unexpected(b.error());
   Pair pair(*a, *b, channel, request.seed);
   if (auto awake = pair.warm_up(); !awake) return std::unexpected(awake.error());
-  Rounds gate, rounds;
-  const auto attempts = pass_gate(pair, request.delta, gate);
-  if (!attempts) return std::unexpected(attempts.error());
-  if (auto ok = pair.run(kPilotRounds, 1, rounds); !ok) return std::unexpected(ok.error());
-  const double sigma = measure::compare_paired(rounds.a, rounds.b).sigma;
-  const int wanted =
-      std::clamp(measure::rounds_needed(sigma), std::min(request.rounds, request.rounds_limit), request.rounds_limit);
-  if (auto ok = pair.run(std::max(wanted - kPilotRounds, 0), 1, rounds); !ok) return std::unexpected(ok.error());
-  const std::string device = a->session ? a->session->name() : b->session ? b->session->name() : std::string();
-  return json{{"device", device},
-              {"a", rounds.a},
-              {"b", rounds.b},
-              {"aa", {gate.a, gate.b}},
-              {"aa_attempts", *attempts},
-              {"seed", request.seed},
-              {"a_name", a->candidate->identity().name},
-              {"b_name", b->candidate->identity().name},
-              {"b_version", b->candidate->identity().version}};
+  const auto clocks = pair.check_clocks();
+  if (!clocks) return std::unexpected(clocks.error());
+  json out{{"device", a->session   ? a->session->name()
+                      : b->session ? b->session->name()
+                                   : std::string()},
+           {"clocks", *clocks},
+           {"seed", request.seed},
+           {"a_name", a->candidate->identity().name},
+           {"b_name", b->candidate->identity().name},
+           {"b_version", b->candidate->identity().version}};
+  const bool may_time = std::ranges::all_of(*clocks, [](const json& clock) { return clock.value("agree", false); });
+  if (!may_time) return out;
+  if (auto timed = time_rounds(pair, request, out); !timed) return std::unexpected(timed.error());
+  return out;
 }
 
 }  // namespace tilewright::bench

@@ -93,13 +93,15 @@ Result<LoopResult> LaunchTimer::run(const measure::StopRule& rule, bool with_flu
   return LoopResult{machine.samples(), machine.reason()};
 }
 
-Result<double> LaunchTimer::batch(int count) {
+Result<TimedBatch> LaunchTimer::timed_batch(int count) {
+  std::vector<double> told;
   const int64_t start = measure::kernel_ns();
   if (ready_.candidate->is_remote()) {
     const candidate::RemoteLaunches launches = {
         .count = count, .each = !ready_.is_on_device, .only_timed = ready_.is_on_device};
-    if (auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), launches); !times)
-      return std::unexpected(times.error());
+    auto times = ready_.candidate->launch_batch(ready_.memory.tensors(), launches);
+    if (!times) return std::unexpected(times.error());
+    told = std::move(times->launch_ms);
   } else {
     for (int i = 0; i < count; ++i) {
       if (auto launched = ready_.launch(); !launched) return std::unexpected(launched.error());
@@ -108,7 +110,13 @@ Result<double> LaunchTimer::batch(int count) {
       if (auto done = ready_.session->synchronize(); !done) return std::unexpected(done.error());
     }
   }
-  return static_cast<double>(measure::kernel_ns() - start) * 1e-6 / count;
+  return bench::timed_batch(static_cast<double>(measure::kernel_ns() - start) * 1e-6 / count, told);
+}
+
+Result<double> LaunchTimer::batch(int count) {
+  auto timed = timed_batch(count);
+  if (!timed) return std::unexpected(timed.error());
+  return timed->outside_ms;
 }
 
 void let_threads_sleep() {
@@ -154,9 +162,11 @@ Result<double> LaunchTimer::span_in_graphs(int count) {
   return span(count);
 }
 
-bool clocks_agree(double own_ms, double batch_ms, double trip_ms) {
-  constexpr double kTolerance = 1.25;
-  return batch_ms - trip_ms <= own_ms * kTolerance + 2e-4;
+Result<ClockCheck> LaunchTimer::check_clock(double own_ms) {
+  const ClockCheckOptions options{.is_remote = ready_.candidate->is_remote(),
+                                  .is_on_device = ready_.is_on_device || ready_.session,
+                                  .process = ready_.candidate->process_id().value_or(0)};
+  return bench::check_clock(own_ms, options, [this](int count) { return timed_batch(count); });
 }
 
 }  // namespace tilewright::bench

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "bench/clock_check.h"
 #include "bench/stage_setup.h"
 #include "measure/clock.h"
 #include "measure/flush.h"
@@ -33,6 +34,11 @@ class LaunchTimer {
   /// The same as replays of a graph where launches can be captured.
   Result<double> span_in_graphs(int count);
 
+  /// Of samples without a flush, `own_ms` in the median.
+  Result<ClockCheck> check_clock(double own_ms);
+  /// `count` launches in a row by a clock of another kind, and what a worker says of them.
+  Result<TimedBatch> timed_batch(int count);
+
   std::string_view flush_method() const {
     return ready_.is_on_device ? "writes over twice the L2 cache" : flush_.method();
   }
@@ -57,10 +63,5 @@ class LaunchTimer {
 /// next: after 8 ms at least, when the processor time of this process no longer grows. A library may spin for very long
 /// (OpenBLAS 0.3.34: 2^26 cycles, 33 ms at 2 GHz; some OpenMP libraries 200 ms): not waited for beyond 400 ms.
 void let_threads_sleep();
-
-/// The samples are trusted when launches timed as one batch by another clock cost about the same: neither the
-/// candidate's clock nor ours was bent. `own_ms` is the median of samples without a flush, `batch_ms` the least cost
-/// per launch of several batches, `trip_ms` what one request to a worker costs besides.
-bool clocks_agree(double own_ms, double batch_ms, double trip_ms);
 
 }  // namespace tilewright::bench

@@ -32,17 +32,21 @@ ExitCode exit_code_of(const bench::CompareReport& report) {
   return verdict == "SLOWER" ? ExitCode::Regression : verdict == "INCONCLUSIVE" ? ExitCode::Insufficient : ExitCode::Ok;
 }
 
+void print_gate(const std::string& name, const nlohmann::json& gate) {
+  const int attempts = gate.value("attempts", 1);
+  fmt::print("A/A gate: {} against itself {:.4f} [{:.4f}, {:.4f}], {} rounds{}{}\n", name, gate.value("ratio", 0.0),
+             gate.value("low", 0.0), gate.value("high", 0.0), gate.value("rounds", 0),
+             gate.value("passed", false) ? "" : " · FAILED",
+             attempts > 1 ? fmt::format(" · attempt {}", attempts) : "");
+}
+
 void print_report(const bench::CompareReport& report, const Options& options) {
   if (!report.incorrect.empty()) {
     fmt::print("not timed: {}\n", report.incorrect);
     return;
   }
   const auto& detail = report.ratio.detail;
-  const int attempts = detail["aa"].value("attempts", 1);
-  fmt::print("A/A gate: {} against itself {:.4f} [{:.4f}, {:.4f}]{}{}\n", report.a_name,
-             detail["aa"].value("ratio", 0.0), detail["aa"].value("low", 0.0), detail["aa"].value("high", 0.0),
-             detail["aa"].value("passed", false) ? "" : " · FAILED",
-             attempts > 1 ? fmt::format(" · {} attempts", attempts) : "");
+  if (detail.contains("aa")) print_gate(report.a_name, detail["aa"]);
   if (report.ratio.state == bench::State::Failed) {
     fmt::print("no verdict: {}\n", report.ratio.reason);
     return;
@@ -54,6 +58,11 @@ void print_report(const bench::CompareReport& report, const Options& options) {
   fmt::print("{} is {} {} {}: time ratio {:.4f}, 95 % interval [{:.4f}, {:.4f}], {} rounds, margin ±{:.1f} %\n",
              one_name ? options.a : report.a_name, verdict, link, one_name ? options.b : report.b_name,
              *report.ratio.value, ci.low, ci.high, report.ratio.n, 100 * detail.value("delta", 0.0));
+  if (detail.value("is_gate_too_wide", false)) {
+    fmt::print(
+        "the interval lies inside the margin, but identical code could not be told to be the same within it: this "
+        "machine cannot say SAME now\n");
+  }
 }
 
 /// Into the record, when one was named and something was compared.
@@ -63,7 +72,6 @@ Status keep(const Options& options, bench::CompareReport& report) {
   std::filesystem::create_directories(options.out, error);
   auto log = bench::CellLog::open(std::filesystem::path(options.out) / "cells.jsonl");
   if (!log) return std::unexpected(log.error());
-  report.ratio.ended_at = bench::utc_now();
   report.ratio.environment_digest = bench::record_environment(thread_count(options.workload), options.out);
   return log->append(report.ratio);
 }
@@ -127,10 +135,12 @@ Run add_compare(CLI::App& app, Session& session) {
     if (!report) return std::unexpected(report.error());
     if (auto kept = keep(*options, *report); !kept) return std::unexpected(kept.error());
     if (options->json) {
+      nlohmann::json ratio = bench::to_json(report->ratio);
+      if (options->out.empty()) ratio.erase("seq");  // in no record
       fmt::print("{}\n", nlohmann::json{{"a", report->a_name},
                                         {"b", report->b_name},
                                         {"incorrect", report->incorrect},
-                                        {"ratio", bench::to_json(report->ratio)}}
+                                        {"ratio", std::move(ratio)}}
                              .dump(2));
     } else {
       print_report(*report, *options);

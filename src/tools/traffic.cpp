@@ -32,7 +32,7 @@ struct Options {
   bool json = false;
 };
 
-/// The latest measured compile_ms of the candidate, over all its shapes the largest.
+/// The latest measured compile_ms of the candidate, over all its shapes the largest; 0 of a precompiled library.
 Result<double> measured_compile_ms(const Options& options) {
   const Result<bench::CellFile> file = bench::read_cells(options.cells);
   if (!file) return std::unexpected(file.error());
@@ -41,6 +41,8 @@ Result<double> measured_compile_ms(const Options& options) {
     const bool counts = cell.stage == bench::Stage::Compile && cell.state == bench::State::Measured && cell.value;
     if (counts && (options.candidate.empty() || cell.candidate == options.candidate))
       largest = std::max(largest, *cell.value);
+    if (bench::is_precompiled(cell) && (options.candidate.empty() || cell.candidate == options.candidate))
+      largest = std::max(largest, 0.0);
   }
   if (largest >= 0) return largest;
   return fail(DiagnosticCode::E1646,

@@ -94,6 +94,40 @@ TEST(Compare, ThePlannedRatioIsMeasured) {
   EXPECT_GE(v.high, 0.49);
 }
 
+TEST(Compare, ALyingWorkerGetsNoVerdict) {
+  const std::string worker = std::string("worker:") + TW_SOURCE_DIR "/tests/toys/toy_worker.py?";
+  for (const char* lie : {"lie0.3", "lie0.7", "zero"}) {
+    for (const bool is_first : {true, false}) {
+      const std::string liar = worker + lie, honest = worker + "truth";
+      const test::Answer answer = test::tilewright(
+          {"compare", is_first ? liar : honest, is_first ? honest : liar, "--op", "add:4", "--no-check", "--json"});
+      EXPECT_EQ(answer.code, 4) << answer.out << answer.err;
+      const auto json = nlohmann::json::parse(answer.out, nullptr, false);
+      ASSERT_TRUE(json.is_object()) << answer.out;
+      const std::string reason = json["ratio"].value("reason", "");
+      EXPECT_TRUE(reason.starts_with("timer-disagrees: ")) << reason;
+      EXPECT_NE(reason.find(std::string("toy-worker-") + lie), std::string::npos) << reason;
+      EXPECT_FALSE(json["ratio"].contains("value"));
+    }
+  }
+  const test::Answer negative =
+      test::tilewright({"compare", worker + "negative", worker + "truth", "--op", "add:4", "--no-check"});
+  EXPECT_EQ(negative.code, 4) << negative.err;
+  EXPECT_NE(negative.err.find("timer: a launch cannot take -"), std::string::npos) << negative.err;
+}
+
+TEST(Compare, ARatioTracesToItsQuestionAndItsMachine) {
+  const test::Answer answer =
+      test::tilewright({"compare", kToy + "spin_us=20", kToy + "spin_us=20", "--op", "gemm:8x8x8", "--json"});
+  const auto json = nlohmann::json::parse(answer.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << answer.out << answer.err;
+  const auto& ratio = json["ratio"];
+  EXPECT_EQ(ratio.value("contract", "").size(), 64u);
+  EXPECT_EQ(ratio.value("environment", "").size(), 64u);
+  EXPECT_FALSE(ratio.value("command", std::vector<std::string>()).empty());
+  EXPECT_FALSE(ratio.contains("seq")) << "it is in no record";
+}
+
 TEST(Compare, WhatIsWrongIsNotTimed) {
   const test::Answer answer =
       test::tilewright({"compare", kToy + "wrong=1", kToy + "spin_us=10", "--op", "gemm:8x8x8"});

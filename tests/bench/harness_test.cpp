@@ -96,14 +96,28 @@ TEST_F(Harness, AHangIsKilledAndRecorded) {
 TEST_F(Harness, ALyingWorkerIsFoundAndAnHonestOneIsNot) {
   BenchOptions o = options("");
   o.workloads = {*parse_workload("add:4", DTypes{})};
-  for (const char* word : {"lie", "truth"}) {
+  for (const char* word : {"lie", "lie0.3", "zero", "truth"}) {
     o.candidates = {std::string("worker:") + TW_SOURCE_DIR "/tests/toys/toy_worker.py?" + word};
     const auto report = run_bench(o);
     ASSERT_TRUE(report);
     const Cell* warm = report->outcomes.front().find(Stage::Warm);
     ASSERT_NE(warm, nullptr) << report->outcomes.front().find(Stage::Check)->reason;
-    EXPECT_EQ(warm->reason, std::string(word) == "lie" ? "timer-disagrees" : "");
+    const bool is_true = std::string(word) == "truth";
+    EXPECT_EQ(warm->reason.starts_with("timer-disagrees: its clock says "), !is_true) << word << ": " << warm->reason;
+    EXPECT_EQ(warm->state, is_true ? State::Measured : State::Failed) << word;
   }
+}
+
+TEST_F(Harness, AnImpossibleTimeIsAFailedMeasurementAndNoWrongResult) {
+  BenchOptions o = options("");
+  o.workloads = {*parse_workload("add:4", DTypes{})};
+  o.candidates = {std::string("worker:") + TW_SOURCE_DIR "/tests/toys/toy_worker.py?negative"};
+  const auto report = run_bench(o);
+  ASSERT_TRUE(report);
+  const Outcome& toy = report->outcomes.front();
+  EXPECT_EQ(toy.find(Stage::Check)->state, State::Measured);
+  ASSERT_NE(toy.find(Stage::Warm), nullptr);
+  EXPECT_NE(toy.find(Stage::Warm)->reason.find("timer: a launch cannot take -"), std::string::npos);
 }
 
 TEST_F(Harness, AWorkerThatDiesHangsOrBabblesIsRecordedWithItsLastWords) {

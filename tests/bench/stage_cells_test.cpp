@@ -46,8 +46,17 @@ TEST(CompileCells, ACacheHitIsNoColdCompile) {
 
 TEST(CompileCells, AVendorsLibraryIsPrecompiled) {
   const auto cells = compile_cells(base(), {compiled(1, {1, 1}, 0, 0)}, 0);
+  EXPECT_EQ(cells.at(1).state, State::NotRun);
+  EXPECT_EQ(cells.at(1).reason, "precompiled: nothing is compiled");
+  EXPECT_TRUE(is_precompiled(cells.at(1)));
+  EXPECT_TRUE(cells.at(1).samples.empty() && !cells.at(1).value);
+}
+
+TEST(CompileCells, WorkThatIsNotCountedIsStillWork) {
+  const auto cells = compile_cells(base(), {compiled(1, {501, 1}, 0, 0)}, 0);
   EXPECT_EQ(cells.at(1).state, State::Measured);
-  EXPECT_TRUE(cells.at(1).detail.value("precompiled", false));
+  EXPECT_GE(*cells.at(1).value, 500);
+  EXPECT_FALSE(is_precompiled(cells.at(1)));
 }
 
 TEST(CompileCells, BytesOutsideTheCacheFolderAreRefused) {
@@ -77,7 +86,7 @@ TEST(WarmCells, RefusalsHaveNoValue) {
     EXPECT_FALSE(cell.value.has_value() && cell.state == State::Failed);
     return cell.reason;
   };
-  EXPECT_EQ(reason(warmed({1}, false), 0), "timer-disagrees");
+  EXPECT_TRUE(reason(warmed({1}, false), 0).starts_with("timer-disagrees: its clock says "));
   EXPECT_EQ(reason(warmed({1, 0.1}), 0.5), "faster-than-floor");
   EXPECT_EQ(reason(warmed({1}, true, {{"accepted", false}, {"reason", "stale"}}), 0), "wrong-after-timing: stale");
   EXPECT_EQ(reason(warmed({1}), 0.5), "");
@@ -92,6 +101,39 @@ TEST(WarmCells, ManySamplesAreThinnedButCounted) {
   const Cell warm = warm_cells(base(), {warmed(std::vector<double>(50'000, 1.0))}, 0).front();
   EXPECT_EQ(warm.n, 50'000);
   EXPECT_EQ(warm.samples.front().size(), 1000u);
+}
+
+TEST(RatioCell, SameNeedsAGateThatCanSeeTheMargin) {
+  const std::vector<double> same(52, 1.0);
+  std::vector<double> blunt;
+  for (int i = 0; i < 52; ++i) blunt.push_back(1 + 0.08 * (i % 2));  // ± 4 % around itself
+  const auto ratio = [&](const std::vector<double>& gate) {
+    std::vector<double> other(gate.rbegin(), gate.rend());
+    return ratio_cell(base(), {{"a", same}, {"b", same}, {"aa", {gate, other}}}, 0.02);
+  };
+  EXPECT_EQ(ratio(same).detail["verdict"], "SAME");
+  const Cell cell = ratio(blunt);
+  ASSERT_EQ(cell.state, State::Measured) << cell.reason;
+  EXPECT_EQ(cell.detail["verdict"], "INCONCLUSIVE");
+  EXPECT_TRUE(cell.detail.value("is_gate_too_wide", false));
+}
+
+TEST(RatioCell, AClockThatDisagreesGivesNoRatio) {
+  const std::vector<double> same(52, 1.0);
+  json clock = {{"hot_ms", 1.0}, {"batch_ms", 1.0}, {"batch_count", 20}, {"agree", true}};
+  json lie = clock;
+  lie["batch_ms"] = 3.0;
+  lie["agree"] = false;
+  const Cell cell = ratio_cell(base(),
+                               {{"a", same},
+                                {"b", same},
+                                {"aa", {same, same}},
+                                {"a_name", "mine"},
+                                {"b_name", "theirs"},
+                                {"clocks", {clock, lie}}},
+                               0.02);
+  EXPECT_EQ(cell.state, State::Failed);
+  EXPECT_EQ(cell.reason, "timer-disagrees: its clock says 1 ms a launch, 20 in a row took 3 ms each (theirs)");
 }
 
 TEST(RatioCell, ANoisyGateGivesNoRatio) {

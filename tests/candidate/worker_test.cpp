@@ -61,6 +61,15 @@ TEST(WorkerCandidate, GarbageIsABadReply) {
   EXPECT_EQ(toy.candidate->launch_batch(toy.args, {}).error().code, DiagnosticCode::E3205);
 }
 
+TEST(WorkerCandidate, ANegativeTimeSpoilsTheTimeAndNotTheResult) {
+  Opened toy = open_toy("negative");
+  EXPECT_TRUE(toy.candidate->launch(toy.args, nullptr, nullptr));
+  const auto times = toy.candidate->launch_batch(toy.args, {});
+  ASSERT_FALSE(times);
+  EXPECT_EQ(times.error().code, DiagnosticCode::E3205);
+  EXPECT_NE(times.error().message.find("timer: a launch cannot take -"), std::string::npos) << times.error().message;
+}
+
 TEST(WorkerCandidate, MissingPackageIsNotInstalled) {
   auto toy = make_worker_candidate(kToy + "?missing", {});
   const Status status = (*toy)->open({});

@@ -1,5 +1,5 @@
 """A worker with planted faults, standard library only. Its option says what it does: die, hang, garbage, slow_reply,
-lie (claims a tenth of its time), truth. It computes `add` on f32, each launch lasting 2 ms."""
+lie (claims a tenth of its time), lie0.3 (three tenths), zero, negative, truth. It computes `add` on f32, each launch lasting 2 ms."""
 import array
 import json
 import mmap
@@ -30,7 +30,15 @@ def launch(count):
         while time.perf_counter() - start < 0.002:
             pass
         times.append((time.perf_counter() - start) * 1e3)
-    return [t / 10 for t in times] if state["options"] == "lie" else times
+    return [factor() * t for t in times]
+
+
+def factor():
+    """What it claims of a time."""
+    option = state["options"]
+    if option.startswith("lie"):
+        return float(option[3:] or 0.1)
+    return {"zero": 0.0, "negative": -1.0}.get(option, 1.0)
 
 
 def answer(request):

@@ -266,6 +266,7 @@ class Judge {
     std::vector<const Cell*> cells;
     for (const Stage stage : kParts) {
       const Cell* cell = evidence_.measured(stage);
+      if (!cell && stage == Stage::Compile && evidence_.compile_ms()) continue;  // precompiled
       if (!cell) {
         return open(clause_name, fmt::format("{} was not measured", bench::info(stage).metric),
                     bench_command(evidence_, stage));
@@ -280,7 +281,7 @@ class Judge {
                     fmt::format("{:.4g} s from process start to the first warm call, nothing cached", total_ms / 1e3),
                     "",
                     {}},
-                   {cells[0], cells[1], cells[2]});
+                   {cells.front(), evidence_.measured(Stage::Compile), cells.back()});
   }
 
   /// How many calls there are to repay an event with.

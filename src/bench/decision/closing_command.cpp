@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 namespace tilewright::decision {
 
 using bench::Cell;
@@ -46,30 +48,56 @@ std::string thread_words(const Evidence& evidence) {
   return "";
 }
 
+/// The configuration that was measured: what is added must be of the same one.
+std::string config_words(const Evidence& evidence) {
+  for (const auto& [stage, cell] : evidence.cells) {
+    const std::string config = cell.detail.is_object() ? cell.detail.value("config", "") : "";
+    if (!config.empty()) return config == "{}" ? "" : " --config " + quoted(config);
+  }
+  return "";
+}
+
+/// A kernel of ours brings its space along; anything else needs a file.
+std::string tune_words(const std::string& spelling, const Evidence& evidence) {
+  constexpr std::string_view kTile = "tile:", kGemm = "gemm:";
+  const size_t colon = spelling.rfind(".tile:");
+  if (!spelling.starts_with(kTile) || colon == std::string::npos)
+    return fmt::format("{}{} --space space.json", quoted(spelling), workload_words(evidence));
+  const size_t end = colon + std::string_view(".tile").size();
+  const std::string kernel = spelling.substr(end + 1, spelling.find('?', end) - end - 1);
+  std::string dims = "NAME=SIZE";
+  int64_t m = 0, n = 0, k = 0;
+  const std::string& shape = evidence.subject.shape;
+  if (shape.starts_with(kGemm) && std::sscanf(shape.c_str(), "gemm:%ldx%ldx%ld", &m, &n, &k) == 3)
+    dims = fmt::format("M={},N={},K={}", m, n, k);
+  return fmt::format("{} --kernel {} --dim {}", quoted(spelling.substr(kTile.size(), end - kTile.size())), kernel,
+                     dims);
+}
+
 }  // namespace
 
 std::string bench_command(const Evidence& evidence, Stage stage) {
   const auto cell = evidence.cells.find(stage);
   if (stage == Stage::Model && cell != evidence.cells.end() && !cell->second.how_to_run.empty())
     return cell->second.how_to_run;
-  const std::string candidate = quoted(spelling_of(evidence.candidate, evidence.cells));
+  const std::string spelling = spelling_of(evidence.candidate, evidence.cells);
   if (stage == Stage::Tune) {
-    return fmt::format("tilewright tune {}{} --space space.json{}{}", candidate, workload_words(evidence),
-                       thread_words(evidence), out_words(evidence));
+    return fmt::format("tilewright tune {}{}{}", tune_words(spelling, evidence), thread_words(evidence),
+                       out_words(evidence));
   }
   std::string rival;
   if (!evidence.reference_cells.empty())
     rival = " --reference " + quoted(spelling_of(evidence.reference, evidence.reference_cells));
-  return fmt::format("tilewright bench {}{}{} --budget full{}{}", candidate, workload_words(evidence), rival,
-                     thread_words(evidence), out_words(evidence));
+  return fmt::format("tilewright bench {}{}{}{} --budget full{}{}", quoted(spelling), workload_words(evidence), rival,
+                     config_words(evidence), thread_words(evidence), out_words(evidence));
 }
 
 std::string compare_command(const Evidence& evidence) {
   // A comparison is not recorded by itself: the folder is always named.
-  return fmt::format("tilewright compare {} {}{} --rounds 400{}{}",
-                     quoted(spelling_of(evidence.candidate, evidence.cells)),
-                     quoted(spelling_of(evidence.reference, evidence.reference_cells)), workload_words(evidence),
-                     thread_words(evidence), evidence.folder.empty() ? " --out out" : out_words(evidence));
+  return fmt::format(
+      "tilewright compare {} {}{} --rounds 400{}{}{}", quoted(spelling_of(evidence.candidate, evidence.cells)),
+      quoted(spelling_of(evidence.reference, evidence.reference_cells)), workload_words(evidence),
+      config_words(evidence), thread_words(evidence), evidence.folder.empty() ? " --out out" : out_words(evidence));
 }
 
 std::string validate_command(const Evidence& evidence) {

@@ -45,7 +45,14 @@ std::optional<Amdahl> predict_model(const Evidence& evidence) {
   amdahl.largest_gain = amdahl.share;
   const Cell* model = evidence.measured(Stage::Model);
   const Cell* usual = evidence.measured_reference(Stage::Model);
-  if (model && usual && *usual->value > 0) amdahl.measured_gain = 1 - *model->value / *usual->value;
+  // In turn within one process, when that was done: else each by itself.
+  const bool is_paired = model_detail != detail.end() && model_detail->is_object() && model_detail->contains("gate");
+  if (is_paired) {
+    const double speedup = model_detail->value("measured_speedup", 0.0);
+    if ((*model_detail)["gate"].value("passed", false) && speedup > 0) amdahl.measured_gain = 1 - 1 / speedup;
+  } else if (model && usual && *usual->value > 0) {
+    amdahl.measured_gain = 1 - *model->value / *usual->value;
+  }
   return amdahl;
 }
 

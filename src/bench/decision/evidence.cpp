@@ -153,6 +153,12 @@ void draw(const Objective& objective, const EvidenceInput& input, Evidence& evid
 }  // namespace
 
 const Cell* Evidence::measured(Stage stage) const { return measured_in(cells, stage); }
+std::optional<double> Evidence::compile_ms() const {
+  const auto it = cells.find(Stage::Compile);
+  if (it != cells.end() && bench::is_precompiled(it->second)) return 0;
+  const Cell* cell = measured(Stage::Compile);
+  return cell ? cell->value : std::nullopt;
+}
 const Cell* Evidence::measured_reference(Stage stage) const { return measured_in(reference_cells, stage); }
 
 std::vector<double> flat_samples(const Cell& cell) {

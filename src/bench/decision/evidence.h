@@ -56,6 +56,8 @@ struct Evidence {
   std::string folder;       ///< of the record, for the commands; empty: the default one
 
   const bench::Cell* measured(bench::Stage stage) const;  ///< null unless the latest cell is `measured`
+  /// What one compile takes: 0 of a library its vendor compiled; nothing when it was not measured.
+  std::optional<double> compile_ms() const;
   const bench::Cell* measured_reference(bench::Stage stage) const;
 };
 

@@ -16,7 +16,7 @@ std::optional<Lacking> find_lacking(const Objective& objective, const Evidence& 
     return Lacking{fmt::format("{} was not measured", bench::info(stage).metric), bench_command(evidence, stage)};
   };
   if (evidence.draws.empty()) return unmeasured(*bench::parse_stage(objective.metric));
-  if (!evidence.measured(Stage::Compile)) return unmeasured(Stage::Compile);
+  if (!evidence.compile_ms()) return unmeasured(Stage::Compile);
   if (event == Event::Start || objective.is_tuning_cost_excluded) return std::nullopt;
   if (!evidence.measured(Stage::Tune)) return unmeasured(Stage::Tune);
   if (event == Event::Upgrade && evidence.cost.measured_entries == 0)
@@ -45,7 +45,7 @@ BreakEvens compute_break_evens(const Objective& objective, const Evidence& evide
   const double first_ms = first_call && !is_within ? *first_call->value : 0;
   const auto repay = [&](Event event, double fixed_ms) -> std::optional<Repayment> {
     if (find_lacking(objective, evidence, event)) return std::nullopt;
-    return Repayment{what_if.scale.compile * *compile->value + fixed_ms,
+    return Repayment{what_if.scale.compile * *evidence.compile_ms() + fixed_ms,
                      break_even(evidence.draws, {1, fixed_ms}, what_if.scale)};
   };
   BreakEvens all{repay(Event::Start, first_ms), repay(Event::Upgrade, tune_ms + validate_ms), std::nullopt};

@@ -154,6 +154,11 @@ std::optional<State> parse_state(std::string_view text) {
 
 CellKey key(const Cell& cell) { return {cell.subject, cell.candidate, cell.stage}; }
 
+bool is_precompiled(const Cell& cell) {
+  return cell.stage == Stage::Compile && cell.state == State::NotRun && cell.detail.is_object() &&
+         cell.detail.value("precompiled", false);
+}
+
 Cell not_run(const CellKey& key, std::string reason, std::string how_to_run) {
   Cell cell;
   cell.subject = key.subject;

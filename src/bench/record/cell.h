@@ -96,6 +96,9 @@ struct CellKey {
 };
 CellKey key(const Cell& cell);
 
+/// The compile_ms of a library that its vendor compiled: nothing to measure, and nothing to repay.
+bool is_precompiled(const Cell& cell);
+
 /// A cell of the stage's unit that was not run, with why and how.
 Cell not_run(const CellKey& key, std::string reason, std::string how_to_run = {});
 Cell failed(const CellKey& key, std::string reason);

@@ -320,6 +320,16 @@ TEST(Decide, AmdahlStandsBesideTheMeasurement) {
   ASSERT_TRUE(decision.amdahl.has_value());
   EXPECT_NEAR(decision.amdahl->predicted_gain, 0.15, 0.01);
   EXPECT_NEAR(*decision.amdahl->measured_gain, 0.1, 0.01);
+  // Measured in turn, the pair counts; where identical models looked different, nothing does.
+  for (Cell& cell : record.cells) {
+    if (cell.candidate == "ours" && cell.stage == Stage::Model)
+      cell.detail["model"] = {{"gate", {{"passed", true}}}, {"measured_speedup", 1.25}};
+  }
+  EXPECT_NEAR(decided(record, objective()).amdahl->measured_gain.value_or(0), 0.2, 1e-9);
+  for (Cell& cell : record.cells) {
+    if (cell.detail.contains("model")) cell.detail["model"]["gate"]["passed"] = false;
+  }
+  EXPECT_EQ(decided(record, objective()).amdahl->measured_gain, std::nullopt);
 }
 
 TEST(Decide, TheGuideHasThreeWaysAndAdmitsWhatWasNotRun) {
@@ -451,6 +461,24 @@ TEST(Decide, WhatWasNotMeasuredIsNotZeroInABreakEven) {
   EXPECT_EQ(to_json(alone, o, collect(o, {.cells = record.cells}).value())["break_even"]["per_start"], "not-run");
 }
 
+TEST(Decide, APrecompiledLibraryHasNothingToCompileAndRepaysItsFirstCall) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  Cell& compile = record.cells.at(2);
+  ASSERT_EQ(compile.stage, Stage::Compile);
+  compile.state = State::NotRun;
+  compile.value.reset();
+  compile.samples.clear();
+  compile.detail["precompiled"] = true;
+  const Decision d = decided(record, objective());
+  EXPECT_EQ(d.verdict, Verdict::Adopt);
+  EXPECT_EQ(clause(d, "warm-up").text, "0.006 s from process start to the first warm call, nothing cached");
+  ASSERT_TRUE(d.break_evens.per_start);
+  EXPECT_NEAR(*d.break_evens.per_start->calls.calls, 1, 0.1) << "1 ms of a first call at 1 ms a call";
+  compile.detail.erase("precompiled");
+  EXPECT_EQ(clause(decided(record, objective()), "process start").text, "compile_ms was not measured");
+}
+
 TEST(Decide, OnlyTheFullBudgetAdopts) {
   for (const char* budget : {"ci", "quick", ""}) {
     Record record;
@@ -491,6 +519,25 @@ TEST(Decide, CommandsCanBeTypedAndLeadToTheRecord) {
   const Objective o = objective();
   const Decision nothing = decide(o, collect(o, {.cells = {}, .folder = "my out"}).value());
   EXPECT_EQ(clause(nothing, "correct").command, "tilewright bench KIND:ours --op SHAPE --budget full --out 'my out'");
+}
+
+TEST(Decide, CommandsOfAKernelOfOursNameItsFileSizesAndConfiguration) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  for (Cell& cell : record.cells) {
+    if (cell.candidate != "ours") continue;
+    cell.detail["spelling"] = "tile:kernels/matmul.tile:matmul?T=f32";
+    cell.detail["config"] = R"({"block_M": 96})";
+    cell.detail["budget"] = "quick";
+  }
+  Objective o = objective();
+  o.is_tuning_cost_excluded = false;
+  const Decision d = decided(record, o);
+  EXPECT_EQ(clause(d, "toolchain upgrade").command,
+            "tilewright tune kernels/matmul.tile --kernel matmul --dim M=64,N=64,K=64 --threads 1");
+  EXPECT_EQ(clause(d, "correct").command,
+            "tilewright bench 'tile:kernels/matmul.tile:matmul?T=f32' --op gemm:64x64x64:nn --dtype f32/f32/f32 "
+            "--reference lib:./library.so --config '{\"block_M\": 96}' --budget full --threads 1");
 }
 
 TEST(Objective, RefusesWhatItDoesNotKnow) {
