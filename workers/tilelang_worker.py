@@ -33,16 +33,16 @@ def make_kernel(tilelang, T, M, N, K, cfg, dtype, transpose_b):
 
 class TileLangWorker(TorchWorker):
     name = "tilelang"
+    devices = ("cuda",)
+    packages = "torch tilelang"
 
     def start(self, request):
-        torch = import_torch()
+        torch = import_torch(self.packages)
         try:
             import tilelang
             import tilelang.language as T
         except ImportError:
-            raise NotInstalled("TileLang is not installed", "pip install tilelang") from None
-        if not request["device"].startswith("cuda"):
-            raise NotInstalled("TileLang is judged on a CUDA device", "run with --device cuda:0 on a machine that has one")
+            raise NotInstalled("TileLang is not installed", "pip install " + self.packages) from None
         super().start(request)
         self.tilelang, self.T = tilelang, T
         return {"version": tilelang.__version__, "libraries": {"torch": torch.__version__}, "paths": [package_path(tilelang)]}

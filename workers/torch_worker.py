@@ -10,17 +10,18 @@ GRAPH_LAUNCHES = 20
 DTYPES = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "bool": "bool"}
 
 
-def import_torch():
+def import_torch(packages="torch"):
     try:
         import torch
     except ImportError:
-        raise NotInstalled("PyTorch is not installed", "pip install torch") from None
+        raise NotInstalled("PyTorch is not installed", "pip install " + packages) from None
     return torch
 
 
 class TorchWorker(Worker):
     name = "torch"
     devices = ("cpu", "cuda")
+    packages = "torch"
     unit_scale = None
 
     def start(self, request):

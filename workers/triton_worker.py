@@ -49,15 +49,16 @@ def persistent(da, db, dc, M, N, K, BM: "tl.constexpr", BN: "tl.constexpr", BK: 
 class TritonWorker(TorchWorker):
     name = "triton"
     devices = ("cuda",)
+    packages = "torch triton"
 
     def start(self, request):
         global torch, triton, tl
-        torch = import_torch()
+        torch = import_torch(self.packages)
         try:
             import triton
             import triton.language as tl
         except ImportError:
-            raise NotInstalled("Triton is not installed", "pip install triton") from None
+            raise NotInstalled("Triton is not installed", "pip install " + self.packages) from None
         facts = super().start(request)
         self.kernels = triton.jit(by_pointers), triton.jit(persistent)
         return {"version": triton.__version__, "libraries": {"torch": torch.__version__}, "paths": [package_path(triton)], "attention": facts["libraries"]["attention"]}

@@ -31,6 +31,7 @@ class Tensor:
 
 class Worker:
     name = "worker"
+    packages = None  # what pip installs for it; None: nothing
     devices = None  # kinds of device it computes on, ("cpu", "cuda"); None: whatever it is given
 
     def start(self, request):
@@ -93,7 +94,8 @@ def answer(worker, request):
     op = request["op"]
     if op == "open":
         if worker.devices and request["device"].split(":")[0] not in worker.devices:
-            raise NotInstalled("%s computes on %s here, not on %s" % (worker.name, " and ".join(worker.devices), request["device"]))
+            install = "pip install %s, and " % worker.packages if worker.packages else ""
+            raise NotInstalled("%s computes on %s, not on %s" % (worker.name, " and ".join(worker.devices), request["device"]), "%s--device %s:0" % (install, worker.devices[0]))
         return dict(worker.start(request), name=worker.name)
     if op == "init_device":
         worker.init_device()

@@ -339,6 +339,12 @@ class CandidateRun {
                 {Stage::Tune, "not tuned", "tilewright tune --help"}};
     for (const auto& row : rows) {
       if (take_recorded({row.stage})) continue;
+      if (row.stage == Stage::Tune) {
+        if (auto known = tuned_before()) {
+          outcome_.cells.push_back(*std::move(known));
+          continue;
+        }
+      }
       Cell cell = cell_like(base(), row.stage);
       cell.reason = row.reason;
       cell.how_to_run = row.how;
@@ -346,6 +352,19 @@ class CandidateRun {
       if (auto ok = record(std::move(cell)); !ok) return ok;
     }
     return {};
+  }
+
+  /// What `tune` spent is measured by that command, before: it stands while question, machine and program are the same.
+  std::optional<Cell> tuned_before() const {
+    std::optional<Cell> last;
+    for (const Cell& cell : context_.log.cells()) {
+      if (key(cell) == CellKey{outcome_.subject, outcome_.candidate, Stage::Tune}) last = cell;
+    }
+    if (!last || last->state != State::Measured || last->environment_digest != context_.environment)
+      return std::nullopt;
+    const std::string source = libraries_.value("source", "");
+    const bool is_same = source.empty() || last->detail.value("toolchain", "").find(source) != std::string::npos;
+    return is_same ? last : std::nullopt;
   }
 
   /// The whole model, where there is one to ask and the candidate was right and timed.

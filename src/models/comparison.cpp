@@ -62,12 +62,12 @@ void add_amdahl(const Profile& swapped, Comparison& out) {
   out.predicted_speedup = 1 / ((1 - out.operator_share) + out.operator_share / out.operator_speedup);
 }
 
-nlohmann::json paired_json(const measure::PairedResult& p) {
+nlohmann::json paired_json(const measure::PairedResult& p, bool may_judge = true) {
   return {{"ratio", p.ratio},
           {"low95", p.interval95.low},
           {"high95", p.interval95.high},
           {"rounds", p.rounds},
-          {"verdict", measure::name(p.verdict)}};
+          {"verdict", may_judge ? measure::name(p.verdict) : "no verdict"}};
 }
 
 }  // namespace
@@ -197,6 +197,7 @@ Result<Comparison> compare_models(Decoder& decoder, Operators& library, const Sw
 
 Result<CommandComparison> compare_command(const std::string& command, int rounds, uint64_t seed) {
   constexpr std::chrono::milliseconds kLimit{120'000};
+  constexpr int kNotExecutable = 126, kNotFound = 127;  // of a shell
   auto child = candidate::ChildProcess::start({{"sh", "-c", command}, {}, "", false});
   if (!child) return std::unexpected(child.error());
   const auto expect = [&](const std::string& wanted) -> Status {
@@ -206,7 +207,13 @@ Result<CommandComparison> compare_command(const std::string& command, int rounds
     return fail(DiagnosticCode::E3205, fmt::format("the model command said '{}', expected '{}'", *line, wanted),
                 "it reads lines `a` or `b`, runs one forward, answers `done`; first of all it says `ready`");
   };
-  if (auto ok = expect("ready"); !ok) return std::unexpected(ok.error());
+  if (auto ok = expect("ready"); !ok) {
+    const int code = ok.error().code == DiagnosticCode::E3202 ? child->wait(std::chrono::seconds(1)).exit_code : 0;
+    if (code != kNotFound && code != kNotExecutable) return std::unexpected(ok.error());
+    return fail(DiagnosticCode::E3200,
+                fmt::format("the model command '{}' cannot be started: {}", command, child->stderr_tail()),
+                "--model-cmd takes what a shell takes, e.g. 'python3 examples/models/ort_swapped.py'");
+  }
   const auto run = [&](const char* which) -> Result<double> {
     const double start = now_ms();
     if (auto ok = child->send_line(which); !ok) return std::unexpected(ok.error());
@@ -245,7 +252,7 @@ nlohmann::json to_json(const Comparison& c) {
                       {"p50_swapped_ms", p.p50_swapped},
                       {"p99_library_ms", percentile(p.p99_library)},
                       {"p99_swapped_ms", percentile(p.p99_swapped)},
-                      {"paired", paired_json(p.paired)}});
+                      {"paired", paired_json(p.paired, c.identical.passed)}});
   }
   for (const ProfileRow& row : c.library_profile.rows) {
     profile_rows.push_back({{"workload", row.workload},

@@ -30,9 +30,12 @@ std::string try_worker(const Session& session, const std::string& name) {
   auto made = session.kinds.make("worker:" + name);
   if (!made) return made.error().message;
   const Status opened = (*made)->open({.threads = 1, .timeout = std::chrono::milliseconds(60'000)});
-  if (!opened)
-    return opened.error().code == DiagnosticCode::E3204 ? "not installed: " + opened.error().help
-                                                        : opened.error().message;
+  if (!opened) {
+    // "worker triton: triton computes on cuda, not on cpu": the line has its name already.
+    std::string message = opened.error().message;
+    if (const std::string own = "worker " + name + ": "; message.starts_with(own)) message.erase(0, own.size());
+    return message + (opened.error().help.empty() ? "" : " → " + opened.error().help);
+  }
   return "ready, version " + (*made)->identity().version;
 }
 

@@ -176,13 +176,18 @@ Result<ExitCode> run_model(const Options& options, const Session& session) {
   return ExitCode::Ok;
 }
 
-void print_phase(const PhaseTimes& p) {
+/// A difference has a word only where identical code was found identical.
+std::string_view verdict_word(const measure::GateResult& gate, const measure::PairedResult& paired) {
+  return gate.passed ? measure::name(paired.verdict) : "no verdict";
+}
+
+void print_phase(const PhaseTimes& p, const measure::GateResult& gate) {
   const auto p99 = [](const std::optional<double>& v) {
     return v ? fmt::format("{:.3f}", *v) : std::string("unsupported");
   };
   fmt::print("{:12} p50 {:9.3f} → {:9.3f} ms   p99 {:>11} → {:>11} ms   ratio {:.3f} [{:.3f}, {:.3f}]  {}\n", p.name,
              p.p50_library, p.p50_swapped, p99(p.p99_library), p99(p.p99_swapped), p.paired.ratio,
-             p.paired.interval95.low, p.paired.interval95.high, measure::name(p.paired.verdict));
+             p.paired.interval95.low, p.paired.interval95.high, verdict_word(gate, p.paired));
 }
 
 ExitCode verdict_code(const measure::GateResult& gate, const measure::PairedResult& paired) {
@@ -210,14 +215,14 @@ Result<ExitCode> run_command_comparison(const Options& options) {
                                       {"ratio", c->whole.paired.ratio},
                                       {"p50_a_ms", c->whole.p50_library},
                                       {"p50_b_ms", c->whole.p50_swapped},
-                                      {"verdict", measure::name(c->whole.paired.verdict)},
+                                      {"verdict", verdict_word(c->identical, c->whole.paired)},
                                       {"gate_passed", c->identical.passed},
                                       {"seed", options.seed}}
                            .dump(2));
   } else {
     fmt::print("model command: {} (a → b, {} rounds, seed {})\n", options.command, options.rounds, options.seed);
-    print_phase(c->whole);
     print_gate(c->identical);
+    print_phase(c->whole, c->identical);
   }
   return verdict_code(c->identical, c->whole.paired);
 }
@@ -244,10 +249,10 @@ Result<ExitCode> run_compare(const Options& options, const Session& session) {
              options.rounds, options.seed);
   fmt::print("correct: {} shapes accepted by the oracle, {} refused; tokens {}\n", c->taken.size(), c->refused.size(),
              c->same_tokens ? "equal" : "differ");
-  for (const PhaseTimes& phase : c->phases) print_phase(phase);
+  print_gate(c->identical);
+  for (const PhaseTimes& phase : c->phases) print_phase(phase, c->identical);
   fmt::print("Amdahl: share {:.1f} %, operator {:.2f}× → predicted {:.3f}×, measured {:.3f}×\n",
              c->operator_share * 100, c->operator_speedup, c->predicted_speedup, c->measured_speedup);
-  print_gate(c->identical);
   return verdict_code(c->identical, c->phases.back().paired);
 }
 

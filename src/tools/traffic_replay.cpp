@@ -66,7 +66,7 @@ void print_report(const ReplayReport& r, const Options& options) {
   fmt::print("  fallback    {:.1f} % of requests; pad waste {:.1f} %; goodput below {} ms {:.1f} %\n",
              100 * s.fallback_share, 100 * s.pad_waste, options.good_ms, 100 * r.goodput);
   if (r.serving == "pinned") {
-    fmt::print("  left on the table {:.1f} ms [{:.1f}, {:.1f}] (95 % of each key's paired median)\n",
+    fmt::print("  left on the table {:.4g} ms [{:.4g}, {:.4g}] (95 % of each key's paired median)\n",
                1e3 * r.left_on_table_s, 1e3 * r.left_low_s, 1e3 * r.left_high_s);
   }
   if (r.serving == "adaptive") {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/harness.h"
+#include "bench/oracle/contract.h"
 #include "bench/record/cell_log.h"
 #include "bench/record/table_csv.h"
 #include "measure/machine.h"
@@ -89,7 +91,8 @@ std::string candidate_name(const TuneCase& one, const Identity& identity) {
   return name.empty() || name == "unknown" ? one.candidate : name;
 }
 
-Status record_cell(const Options& options, const TuneCase& one, const TuneOutcome& outcome, const Identity& identity) {
+Status record_cell(const Options& options, const Session& session, const TuneCase& one, const TuneOutcome& outcome,
+                   const Identity& identity) {
   Result<bench::CellLog> log = bench::CellLog::open(options.file("cells.jsonl"));
   if (!log) return std::unexpected(log.error());
   bench::Cell cell;
@@ -107,7 +110,12 @@ Status record_cell(const Options& options, const TuneCase& one, const TuneOutcom
   cell.detail = {{"compile_ms", outcome.compile_ms},
                  {"states", count_states(outcome.trials)},
                  {"winner", to_json(outcome.winner.config)},
-                 {"spelling", one.candidate}};
+                 {"spelling", one.candidate},
+                 {"threads", options.threads},
+                 {"toolchain", identity.toolchain}};
+  cell.command = session.command;
+  cell.contract_digest = bench::contract_text(one.workload, {}).digest;
+  cell.environment_digest = bench::record_environment(options.threads, options.out);
   return log->append(cell);
 }
 
@@ -153,7 +161,7 @@ Status tune_case(const Options& options, const TuneCase& one, Session& session, 
   progress.finish();
   if (!outcome) return std::unexpected(outcome.error());
   if (!options.json) print_outcome(*outcome);
-  if (Status status = record_cell(options, one, *outcome, runner.identity()); !status) return status;
+  if (Status status = record_cell(options, session, one, *outcome, runner.identity()); !status) return status;
   BestBucket bucket = make_bucket(*outcome, runner.identity(), *space);
   bucket.when = one.when;
   bucket.weight = one.share;

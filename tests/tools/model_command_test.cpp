@@ -30,5 +30,13 @@ TEST(ModelCommand, AProgramThatIsNoModelIsNamed) {
   EXPECT_NE(answer.err.find("ended (exit 0)"), std::string::npos) << answer.err;
 }
 
+TEST(ModelCommand, AProgramThatIsNotThereIsAMistypedCommand) {
+  const test::Answer answer =
+      test::tilewright({"model", "compare", "--model-cmd", "nosuchprog --fast", "--rounds", "6"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_NE(answer.err.find("the model command 'nosuchprog --fast' cannot be started"), std::string::npos)
+      << answer.err;
+}
+
 }  // namespace
 }  // namespace tilewright::tools

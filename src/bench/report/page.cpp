@@ -122,6 +122,12 @@ std::string tiles(const ReportView& view) {
   return html + "</div>\n";
 }
 
+/// What the first launch took more than the slowest of the next three is often nothing.
+std::string value_text(const Cell& cell) {
+  if (!cell.value) return "–";
+  return cell.stage == Stage::FirstCall && *cell.value == 0 ? "as later" : shown(*cell.value);
+}
+
 std::string matrix_cell(const Cell* cell) {
   if (!cell) return "<td class=\"n notrun\">not-run</td>";
   if (cell->state == State::NotRun) {
@@ -133,15 +139,30 @@ std::string matrix_cell(const Cell* cell) {
                        escape(cell->reason));
   }
   const std::string weak = qualifiers_of(*cell);
-  std::string text = cell->stage == Stage::Check ? "right" : cell->value ? shown(*cell->value) : "–";
+  const std::string text = cell->stage == Stage::Check ? "right" : value_text(*cell);
   std::string spread;
   if (cell->ci && cell->stage != Stage::Check) spread = "<br><small>" + interval_text(*cell->ci) + "</small>";
   if (!weak.empty()) spread += fmt::format("<br><small>{}</small>", weak);
   return fmt::format("<td class=\"n{}\">{}{}</td>", weak.empty() ? "" : " weak", link(cell->seq, text), spread);
 }
 
+/// The same with the stages below each other, for narrow windows.
+std::string tall_matrix(const ReportView& view) {
+  std::string html = "<div class=\"scroll tall\"><table><tr><th>stage</th>";
+  for (const std::string& candidate : view.candidates)
+    html +=
+        fmt::format("<th class=\"n\"><span class=\"sw b{}\"></span>{}</th>", view.colour(candidate), escape(candidate));
+  html += "</tr>";
+  for (const Stage stage : kMatrixStages) {
+    html += fmt::format("<tr><td class=\"name\">{}</td>", bench::info(stage).metric);
+    for (const std::string& candidate : view.candidates) html += matrix_cell(view.find(candidate, stage));
+    html += "</tr>";
+  }
+  return html + "</table></div>";
+}
+
 std::string matrix(const ReportView& view) {
-  std::string html = "<div class=\"scroll\"><table><tr><th>candidate</th>";
+  std::string html = "<div class=\"scroll flat\"><table><tr><th>candidate</th>";
   for (const Stage stage : kMatrixStages) {
     html += fmt::format("<th class=\"n\" title=\"{}\">{}</th>", escape(bench::info(stage).words),
                         bench::info(stage).metric);
@@ -259,30 +280,37 @@ std::string costs_card(const ReportView& view) {
               true);
 }
 
-std::string record_row(const Cell& cell) {
+std::string record_row(const Cell& cell, bool ends_command) {
   std::string command;
-  for (const std::string& word : cell.command) command += fmt::format("{}{}", command.empty() ? "" : " ", word);
+  if (ends_command)
+    for (const std::string& word : cell.command) command += fmt::format("{}{}", command.empty() ? "" : " ", word);
   const std::string state =
       std::string(bench::name(cell.state)) + (qualifiers_of(cell).empty() ? "" : ", " + qualifiers_of(cell));
   return fmt::format(
       "<tr id=\"seq-{}\"><td class=\"n\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
       "<td class=\"n value\">{}</td><td "
       "class=\"n\">{}</td><td class=\"n\">{}</td>"
-      "<td>{}</td><td>{}</td></tr>\n",
+      "<td>{}</td></tr>{}\n",
       cell.seq, cell.seq, escape(cell.candidate), bench::info(cell.stage).metric, escape(cell.subject.shape),
       escape(state), cell.value ? shown(*cell.value) + " " + escape(cell.unit) : escape(cell.reason),
       cell.ci ? interval_text(*cell.ci) : "", cell.n ? fmt::format("{} in {}", cell.n, cell.procs) : "",
-      cell.stop_reason, command.empty() ? "" : fmt::format("<code>{}</code>", escape(command)));
+      cell.stop_reason,
+      command.empty()
+          ? ""
+          : fmt::format("<tr class=\"cmd\"><td></td><td colspan=\"8\"><code>{}</code></td></tr>", escape(command)));
 }
 
+/// Cells of one command stand together, and the command under the last of them.
 std::string records(const ReportView& view) {
   std::string rows;
-  for (const Cell& cell : view.input.cells) rows += record_row(cell);
+  const std::vector<Cell>& cells = view.input.cells;
+  for (size_t i = 0; i < cells.size(); ++i)
+    rows += record_row(cells[i], i + 1 == cells.size() || cells[i + 1].command != cells[i].command);
   return card(
       "Records", "every number above leads here; samples and environments are in cells.jsonl",
       "<div class=\"scroll roomy\"><table><tr><th "
       "class=\"n\">seq</th><th>candidate</th><th>stage</th><th>shape</th><th>state</th><th class=\"n\">value</th>"
-      "<th class=\"n\">interval</th><th class=\"n\">samples</th><th>stopped by</th><th>command</th></tr>" +
+      "<th class=\"n\">interval</th><th class=\"n\">samples</th><th>stopped by</th></tr>" +
           rows + "</table></div>",
       true);
 }
@@ -305,7 +333,7 @@ std::string render_html(const ReportInput& input) {
   html += header(view) + tiles(view) + "<div class=\"grid\">\n";
   html += card("Every stage of every candidate",
                "a fast operator is not a fast service: each cost by itself, with its interval and what that covers",
-               matrix(view), true);
+               matrix(view) + tall_matrix(view), true);
   html += decision_card(view);
   html += "<div style=\"display:grid;gap:18px;align-content:start;min-width:0\">";
   html +=
@@ -354,8 +382,7 @@ std::string render_markdown(const ReportInput& input) {
       const std::string text = !cell                   ? "not-run"
                                : !is_measured          ? std::string(bench::name(cell->state))
                                : stage == Stage::Check ? "right"
-                               : cell->value           ? shown(*cell->value)
-                                                       : "–";
+                                                       : value_text(*cell);
       const std::string weak = is_measured ? qualifiers_of(*cell) : "";
       md += fmt::format(" {}{} |", text, weak.empty() ? "" : " (" + weak + ")");
     }

@@ -5,9 +5,9 @@ namespace tilewright::report {
 
 inline constexpr const char* kStyle = R"css(
 :root{--bg:#f6f6f3;--card:#fff;--ink:#1d2026;--soft:#69707b;--line:#e4e4df;--hair:#eeeeea;--c0:#2563b0;--c1:#c8752a;--c2:#1f8f6b;--c3:#8b52a8;--c4:#b23a48;--c5:#6f6a1e;--c6:#3b8ea5;--c7:#7a5c48;
---s0:#8c97a8;--s1:#b7bfca;--s2:#d98a3d;--s3:#3c9d8a;--s4:#8f6fb8;--good:#19805a;--bad:#b8323f;--open:#b4731b;--goodbg:#e4f3ec;--badbg:#fae6e7;--openbg:#fbf0dc;--on:#fff}
+--s0:#8c97a8;--s1:#b7bfca;--s2:#d98a3d;--s3:#3c9d8a;--s4:#8f6fb8;--good:#19805a;--bad:#b8323f;--open:#b4731b;--goodbg:#e4f3ec;--badbg:#fae6e7;--openbg:#fbf0dc;--on:#fff;--edge:#0002}
 @media (prefers-color-scheme:dark){:root{--bg:#111318;--card:#191c22;--ink:#e6e8ec;--soft:#979fac;--line:#2a2f38;--hair:#22262e;--c0:#6aa5f0;--c1:#eba162;--c2:#4fc79c;--c3:#c18fe0;--c4:#ee8088;--c5:#c9c05a;--c6:#6cc3da;--c7:#c7a189;
---s0:#6b7688;--s1:#4a525f;--s2:#cf8640;--s3:#3f9f8d;--s4:#9a7cc4;--good:#4cc693;--bad:#f07a83;--open:#e5aa52;--goodbg:#15301f;--badbg:#3a1b1e;--openbg:#362a14;--on:#fff}}
+--s0:#6b7688;--s1:#4a525f;--s2:#cf8640;--s3:#3f9f8d;--s4:#9a7cc4;--good:#4cc693;--bad:#f07a83;--open:#e5aa52;--goodbg:#15301f;--badbg:#3a1b1e;--openbg:#362a14;--on:#fff;--edge:#0008}}
 *{box-sizing:border-box}html{scroll-behavior:smooth}
 body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Noto Sans","DejaVu Sans",sans-serif;-webkit-font-smoothing:antialiased}
 main{max-width:1360px;margin:0 auto;padding:36px 28px 80px}
@@ -20,10 +20,12 @@ h1{font-size:27px;line-height:1.2;margin:0 0 6px;letter-spacing:-.015em}h2{font-
 .tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px}.tile b{display:block;font-size:24px;font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
 .tile b small{font-size:13px;font-weight:500;color:var(--soft);letter-spacing:0}.tile span{color:var(--soft);font-size:13px}
 .grid{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:18px}.wide{grid-column:1/-1}
-@media (max-width:900px){.grid{grid-template-columns:minmax(0,1fr)}main{padding:20px 14px 60px}.card{overflow-x:auto}.card svg{min-width:560px}.wide svg{min-width:1000px}}
+@media (max-width:900px){.grid{grid-template-columns:minmax(0,1fr)}main{padding:20px 14px 60px}.card{overflow-x:auto}.card svg{min-width:560px}.wide svg{min-width:1000px}
+.card,.scroll{background:linear-gradient(to right,var(--card) 30%,transparent) left/40px 100% no-repeat local,linear-gradient(to left,var(--card) 30%,transparent) right/40px 100% no-repeat local,linear-gradient(to right,var(--edge),transparent) left/14px 100% no-repeat scroll,linear-gradient(to left,var(--edge),transparent) right/14px 100% no-repeat scroll,var(--card)}}
 .card{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:18px 20px 14px;min-width:0}
 .card svg{width:100%;height:auto;display:block}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto}.tall{display:none}@media (max-width:700px){.flat{display:none}.tall{display:block}.tall td small{white-space:normal}}
+tr.cmd td{padding-top:0}tr:has(+tr.cmd) td{border-bottom:0}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{font-weight:600;text-align:left;color:var(--soft);font-size:12.5px;padding:6px 9px;border-bottom:1px solid var(--line);white-space:nowrap}
 td{padding:6px 9px;border-bottom:1px solid var(--hair);vertical-align:top}tr:last-child td{border-bottom:0}

@@ -63,9 +63,10 @@ std::vector<Bar> start_bars(const ReportView& view) {
           bar.total += std::max(0.0, *cell->value);
         }
       }
-      const bool has_own_stage =
-          view.measured(candidate, label == std::string("cold") ? Stage::Compile : Stage::Load) != nullptr;
-      if (has_own_stage) bars.push_back(std::move(bar));
+      const Stage own = label == std::string("cold") ? Stage::Compile : Stage::Load;
+      const Cell* cell = view.find(candidate, own);
+      if (cell && (cell->state == bench::State::Measured || bench::is_precompiled(*cell)))
+        bars.push_back(std::move(bar));
     }
   }
   return bars;

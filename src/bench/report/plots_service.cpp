@@ -192,13 +192,32 @@ Drawing plot_break_even(const ReportView& view) {
   return {svg.str("relative cost against calls"), "", ""};
 }
 
-Drawing plot_amdahl(const ReportView& view) {
+namespace {
+
+/// Of the decision; without one, of the model the candidate was measured in. Null: neither.
+nlohmann::json amdahl_of(const ReportView& view) {
   const nlohmann::json& d = view.input.decision;
-  if (!d.is_object() || !d.contains("amdahl")) {
-    return {"", "the operator's share of a model is not known",
-            "tilewright model profile, then tilewright bench … --budget full"};
+  if (d.is_object() && d.contains("amdahl")) return d["amdahl"];
+  const Cell* cell = view.candidates.empty() ? nullptr : view.measured(view.candidates.front(), bench::Stage::Model);
+  if (!cell || !cell->detail.contains("model") || !cell->detail["model"].is_object()) return nullptr;
+  const nlohmann::json& model = cell->detail["model"];
+  const double predicted = model.value("predicted_speedup", 0.0), measured = model.value("measured_speedup", 0.0);
+  if (predicted <= 0) return nullptr;
+  nlohmann::json a{{"share", model.value("operator_share", 0.0)}, {"predicted_gain", 1 - 1 / predicted}};
+  if (measured > 0 && model.value("gate", nlohmann::json::object()).value("passed", false))
+    a["measured_gain"] = 1 - 1 / measured;
+  return a;
+}
+
+}  // namespace
+
+Drawing plot_amdahl(const ReportView& view) {
+  const nlohmann::json a = amdahl_of(view);
+  if (a.is_null()) {
+    const Cell* cell = view.candidates.empty() ? nullptr : view.find(view.candidates.front(), bench::Stage::Model);
+    return {"", cell && !cell->reason.empty() ? cell->reason : "the operator's share of a model is not known",
+            "tilewright model profile, then tilewright bench … --model tiny"};
   }
-  const nlohmann::json& a = d["amdahl"];
   const double share = a.value("share", 0.0), predicted = a.value("predicted_gain", 0.0);
   const double slope = share > 0 ? predicted / share : 0;
   Svg svg(kWidth, 250);
