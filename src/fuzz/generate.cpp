@@ -38,18 +38,21 @@ int64_t Generator::extent_near(int64_t tile) {
 
 void Generator::add_dimension(const char* name, ir::Value*& value, int64_t extent) {
   value = out_.kernel.new_value(ir::Type::scalar(DType::I64), name);
-  const bool constant = c_.chance(25);
+  const bool constant = c_.chance(is_focus(Focus::Copies) ? 100 : 25);
   out_.kernel.dimensions.push_back({name, value, constant ? std::optional(extent) : std::nullopt});
   out_.dimensions.push_back(extent);
 }
 
 void Generator::choose_sizes() {
+  if (!is_focus(Focus::Any)) return choose_focused_sizes();
   is_matrix_ = options_.matrix && c_.chance(50);
   block_m_ = is_matrix_ ? c_.one_of(std::array{64, 16, 32, 128}) : c_.one_of(kTileSizes);
   block_n_ = is_matrix_ ? c_.one_of(std::array{32, 16, 64, 128}) : c_.one_of(kTileSizes);
   block_k_ = is_matrix_ ? c_.one_of(std::array{16, 32, 64}) : c_.one_of(kTileSizes);
   add_dimension("M", m_, extent_near(block_m_));
-  add_dimension("N", n_, extent_near(block_n_));
+  // The interpreter takes seconds for more than a few large tiles.
+  const bool is_large = block_m_ * block_n_ >= 128 * 128 && out_.dimensions[0] > 2 * block_m_;
+  add_dimension("N", n_, is_large ? block_n_ - 1 : extent_near(block_n_));
   add_dimension("K", k_, extent_near(block_k_));
 }
 
@@ -90,14 +93,25 @@ Case Generator::run() {
   for (const auto& [name, extent] : {std::pair{"Dm", m_}, std::pair{"Dn", n_}, std::pair{"Dk", k_}}) {
     out_.tensors[static_cast<size_t>(add_tensor(name, DType::U8, {b_.symbol(extent)}, ir::Direction::In))].padding = 0;
   }
-  if (c_.chance(15)) first_grid();
+  if (is_focus(Focus::Any) && c_.chance(15)) first_grid();
   grid([&] { block(); });
   return std::move(out_);
 }
 
+/// Constant extents make other code than dimensions that happen to be constant.
+ir::Index Generator::columns() const {
+  return is_focus(Focus::Copies) ? b_.constant_index(out_.dimensions[1]) : b_.symbol(n_);
+}
+
+int Generator::threads() {
+  if (is_focus(Focus::Rows)) return c_.one_of(std::array{64, 32});
+  if (is_focus(Focus::Masks)) return 32;
+  return c_.one_of(std::array{128, 32, 64, 256});
+}
+
 void Generator::grid(const std::function<void()>& body) {
   ir::GridAttributes attributes = {.extents = {ceildiv(b_.symbol(n_), block_n_), ceildiv(b_.symbol(m_), block_m_)},
-                                   .threads = c_.one_of(std::array{128, 32, 64, 256})};
+                                   .threads = threads()};
   attributes.persistent = c_.chance(20);
   tiles_.clear();
   b_.grid(attributes, [&](const std::vector<ir::Value*>& at) {
@@ -123,6 +137,7 @@ void Generator::first_grid() {
 }
 
 void Generator::block() {
+  if (!is_focus(Focus::Any)) return focused_block();
   if (workspace_ >= 0) {
     Tile& tile = new_tile(out_.kernel.tensors[static_cast<size_t>(workspace_)].buffer->type.dtype, Shape::Full);
     tile.range = workspace_range_;
@@ -157,7 +172,7 @@ void Generator::write_output(const Tile& tile, int number) {
     const bool from_wide_integer = is_float(other) && is_int(dtype) && bits(other) < 32 && is_exact_case();
     if (!narrows && !from_wide_integer && other != DType::Bool && dtype != DType::Bool) dtype = other;
   }
-  const Index M = b_.symbol(m_), N = b_.symbol(n_), bx = b_.symbol(bx_), by = b_.symbol(by_);
+  const Index M = b_.symbol(m_), N = columns(), bx = b_.symbol(bx_), by = b_.symbol(by_);
   const std::string name = fmt::format("O{}", number);
   std::vector<Index> shape = {M, N};
   if (tile.shape == Shape::Row) shape = {ceildiv(N, block_n_), M};

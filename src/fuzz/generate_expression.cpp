@@ -111,6 +111,10 @@ Term Generator::leaf() {
   }
   if (choice == 7) {
     const Index i = c_.one_of(iteration_);
+    if (c_.chance(30)) {  // of negative numbers as well
+      const Index low = b_.constant_index(c_.pick(9)) - i, by = b_.constant_index(c_.one_of(std::array{3, 2, 5, 7}));
+      return {b_.index_value(c_.chance(50) ? floordiv(low, by) : floormod(low, by)), {}};
+    }
     return {b_.index_value(i + b_.symbol(bx_) * c_.pick(3)), {}};
   }
   // A tile read at this iteration's place; vectors are read at the row or column.
@@ -144,8 +148,8 @@ Index Generator::computed_row() {
 }
 
 Term Generator::condition(int depth) {
-  if (c_.chance(30)) {
-    const Index i = iteration_[0], limit = b_.symbol(m_) - b_.symbol(by_) * block_m_;
+  if (c_.chance(is_focus(Focus::Masks) ? 100 : 30)) {
+    const Index i = iteration_[0], limit = b_.symbol(m_) - b_.symbol(by_) * block_m_ - c_.pick(4);
     return {b_.index_condition(c_.chance(50) ? less(i, limit)
                                              : equal(floormod(i, b_.constant_index(2)), b_.constant_index(0))),
             {}};

@@ -27,8 +27,14 @@ std::vector<Index> Generator::extents(Shape shape) const {
   return {};
 }
 
+int Generator::fragment_share() const {
+  if (is_focus(Focus::Rows) || is_focus(Focus::Masks)) return 100;
+  if (is_focus(Focus::Shared)) return 0;
+  return is_matrix_ ? 95 : 50;
+}
+
 Tile& Generator::new_tile(DType dtype, Shape shape) {
-  const bool fragment = c_.chance(is_matrix_ ? 95 : 50);
+  const bool fragment = c_.chance(fragment_share());
   std::vector<int64_t> sizes;
   if (shape != Shape::Column) sizes.push_back(block_m_);
   if (shape != Shape::Row) sizes.push_back(block_n_);
@@ -64,7 +70,7 @@ Tile& Generator::load_tile(Shape shape) {
   const DType dtype = any_dtype();
   std::vector<Index> sizes;
   if (shape != Shape::Column) sizes.push_back(b_.symbol(m_));
-  if (shape != Shape::Row) sizes.push_back(b_.symbol(n_));
+  if (shape != Shape::Row) sizes.push_back(columns());
   const int tensor = add_tensor(fmt::format("A{}", out_.kernel.tensors.size()), dtype, sizes, ir::Direction::In);
   const TensorPlan plan = out_.tensors[static_cast<size_t>(tensor)];
   Tile& tile = new_tile(dtype, shape);
@@ -81,7 +87,7 @@ Tile& Generator::load_tile(Shape shape) {
 void Generator::statements(int count) {
   for (int i = 0; i < count; ++i) {
     b_.set_location({.file = b_.location().file, .line = b_.location().line + 1, .column = 1});
-    statement();
+    is_focus(Focus::Any) ? statement() : focused_statement();
   }
 }
 
@@ -154,7 +160,7 @@ void Generator::store(const Tile& tile, Term value, bool keep_range) {
 void Generator::elementwise() {
   const bool nested = inside_loop_ > 0;
   const Shape shape = c_.one_of(std::array{Shape::Full, Shape::Full, Shape::Row, Shape::Column});
-  const bool partial = c_.chance(20);  // only some iterations store
+  const bool partial = c_.chance(is_focus(Focus::Masks) ? 100 : 20);  // only some iterations store
   const bool in_place = nested || partial || c_.chance(40);
   Tile& tile = in_place ? any_tile(shape) : new_tile(any_dtype(), shape);
   if (!in_place) tile.range = room_of(tile.dtype);
@@ -188,7 +194,7 @@ void Generator::reduce() {
   using ir::ReduceKind;
   Tile* found = find_tile(Shape::Full, is_any);
   Tile& source = found ? *found : load_tile(Shape::Full);
-  const int dim = c_.chance(50) ? 0 : 1;
+  const int dim = !is_focus(Focus::Rows) && c_.chance(50) ? 0 : 1;
   const int64_t extent = dim == 0 ? block_m_ : block_n_;
   const Shape shape = dim == 0 ? Shape::Column : Shape::Row;
   const Range range = source.range;
@@ -266,7 +272,7 @@ void Generator::scan() {
 
 /// C = A·B of tiles already in the pool, when they are square.
 bool Generator::gemm_of_tiles() {
-  if (block_m_ != block_n_) return false;
+  if (block_m_ != block_n_ || block_n_ > 64) return false;
   const auto is_operand = [](DType t) { return t == DType::F32 || t == DType::F16 || t == DType::BF16; };
   Tile* a = find_tile(Shape::Full, is_operand);
   Tile* b = find_tile(Shape::Full, is_operand);
@@ -284,17 +290,27 @@ bool Generator::gemm_of_tiles() {
   return true;
 }
 
-void Generator::gemm() {
-  if (c_.chance(25) && gemm_of_tiles()) return;
-  const bool bytes_only = c_.chance(20);
-  const bool wide = !bytes_only && c_.chance(10);
+std::pair<DType, DType> Generator::operand_types(bool bytes_only, bool wide) {
+  if (is_focus(Focus::Products)) {
+    const DType both = c_.one_of(std::array{DType::BF16, DType::F16});
+    return {both, both};
+  }
   const bool equal = is_matrix_ && c_.chance(80);
   const auto operand_type = [&]() {
     if (bytes_only) return c_.chance(50) ? DType::U8 : DType::I8;
     if (wide) return DType::F64;
     return c_.one_of(std::array{DType::F32, DType::F16, DType::BF16});
   };
-  const DType ta = operand_type(), other = operand_type(), tb = equal ? ta : other;
+  const DType ta = operand_type(), other = operand_type();
+  return {ta, equal ? ta : other};
+}
+
+void Generator::gemm() {
+  const bool is_free = !is_focus(Focus::Products);
+  if (is_free && c_.chance(25) && gemm_of_tiles()) return;
+  const bool bytes_only = is_free && c_.chance(20);
+  const bool wide = is_free && !bytes_only && c_.chance(10);
+  const auto [ta, tb] = operand_types(bytes_only, wide);
   const DType tc = bytes_only ? DType::I32 : wide ? DType::F64 : DType::F32;
   const bool transpose_a = c_.chance(25), transpose_b = c_.chance(25);
   const Index M = b_.symbol(m_), N = b_.symbol(n_), K = b_.symbol(k_);
@@ -306,8 +322,12 @@ void Generator::gemm() {
   const int b = add_tensor(fmt::format("B{}", number), tb, shape_of(transpose_b, K, N), ir::Direction::In);
   const Range ra = out_.tensors[static_cast<size_t>(a)].range, rb = out_.tensors[static_cast<size_t>(b)].range;
   const auto alloc = [&](DType type, bool transposed, int64_t x, int64_t y, const char* name) {
-    return b_.alloc(c_.chance(is_matrix_ ? 97 : 80) ? MemorySpace::Shared : MemorySpace::Fragment, type,
-                    transposed ? std::vector<int64_t>{y, x} : std::vector<int64_t>{x, y},
+    return b_.alloc(c_.chance(!is_free     ? 100
+                              : is_matrix_ ? 97
+                                           : 80)
+                        ? MemorySpace::Shared
+                        : MemorySpace::Fragment,
+                    type, transposed ? std::vector<int64_t>{y, x} : std::vector<int64_t>{x, y},
                     fmt::format("{}{}", name, number));
   };
   Value* a_s = alloc(ta, transpose_a, block_m_, block_k_, "a");
@@ -335,7 +355,7 @@ void Generator::gemm() {
              .transpose_a = transpose_a,
              .transpose_b = transpose_b});
   };
-  if (c_.chance(70)) {
+  if (!is_free || c_.chance(70)) {
     b_.pipelined(ceildiv(K, block_k_), stages, step);
   } else {
     b_.for_loop(b_.constant_index(0), ceildiv(K, block_k_), b_.constant_index(1), step);
@@ -379,10 +399,14 @@ void Generator::chain() {
     b_.copy(rows(k, step, block_k_, zero, kDepth), b_.whole(k_s));
     b_.copy(rows(v, step, block_k_, b_.symbol(bx_) * block_n_, block_n_), b_.whole(v_s));
     b_.gemm({.a = b_.whole(q_s), .b = b_.whole(k_s), .c = b_.whole(s), .transpose_b = true, .accumulate = false});
-    b_.parallel({b_.constant_index(block_m_), b_.constant_index(block_k_)}, [&](const std::vector<Value*>& i) {
+    const std::vector<Index> scores = {b_.constant_index(block_m_), b_.constant_index(block_k_)};
+    b_.parallel(scores, [&](const std::vector<Value*>& i) {
       const std::vector<Index> here = {b_.symbol(i[0]), b_.symbol(i[1])};
-      Value* low = b_.binary(ir::BinaryOp::Max, b_.load(s, here), b_.real(DType::F32, -kLimit));
-      b_.store(p, here, b_.binary(ir::BinaryOp::Min, low, b_.real(DType::F32, kLimit)));
+      b_.store(s, here, b_.binary(ir::BinaryOp::Max, b_.load(s, here), b_.real(DType::F32, -kLimit)));
+    });
+    b_.parallel(scores, [&](const std::vector<Value*>& i) {
+      const std::vector<Index> here = {b_.symbol(i[0]), b_.symbol(i[1])};
+      b_.store(p, here, b_.binary(ir::BinaryOp::Min, b_.load(s, here), b_.real(DType::F32, kLimit)));
     });
     b_.gemm({.a = b_.whole(p), .b = b_.whole(v_s), .c = b_.whole(out)});
   });

@@ -45,6 +45,8 @@ class Generator {
   int add_tensor(const std::string& name, DType dtype, std::vector<ir::Index> shape, ir::Direction direction);
   void block();
   void grid(const std::function<void()>& body);
+  int threads();
+  ir::Index columns() const;
   void first_grid();
   void write_outputs();
   void write_output(const Tile& tile, int number);
@@ -52,6 +54,13 @@ class Generator {
   int64_t aligning_padding(const std::vector<ir::Index>& shape) const;
   DType any_dtype();
   DType float_dtype();
+
+  // generate_focus.cpp: cases that hold one class of operations.
+  bool is_focus(Focus f) const { return options_.focus == f; }
+  void choose_focused_sizes();
+  void focused_block();
+  void focused_statement();
+  void write_narrowed(const Tile& wide);
 
   // generate_statement.cpp: one statement at block level.
   void statements(int count);
@@ -71,6 +80,8 @@ class Generator {
   void loop();
   void atomic();
   Tile& new_tile(DType dtype, Shape shape);
+  int fragment_share() const;
+  std::pair<DType, DType> operand_types(bool bytes_only, bool wide);
   Tile& any_tile(Shape shape);
   Tile* find_tile(Shape shape, bool (*wanted)(DType));
   std::vector<ir::Index> extents(Shape shape) const;

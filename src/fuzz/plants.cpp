@@ -13,9 +13,9 @@ namespace tilewright::fuzz {
 namespace {
 
 constexpr PlantInfo kPlants[] = {
-#define TW_PLANT(name, text) {name, text, false, false},
-#define TW_CODE_PLANT(name, text) {name, text, true, false},
-#define TW_GPU_PLANT(name, text) {name, text, false, true},
+#define TW_PLANT(name, text) {name, text, false, false, Focus::Any},
+#define TW_CODE_PLANT(name, text) {name, text, true, false, Focus::Any},
+#define TW_GPU_PLANT(name, focus, text) {name, text, false, true, Focus::focus},
 #include "fuzz/plants.def"
 #undef TW_PLANT
 #undef TW_CODE_PLANT
@@ -25,6 +25,11 @@ constexpr PlantInfo kPlants[] = {
 }  // namespace
 
 std::span<const PlantInfo> plants() { return kPlants; }
+
+Focus focus_of(const Plant& plant) {
+  const auto* row = std::ranges::find(kPlants, to_string(plant), &PlantInfo::name);
+  return row == std::end(kPlants) ? Focus::Any : row->focus;
+}
 
 Result<Plant> find_plant(std::string_view text) {
   auto plant = parse_plant(text);

@@ -1,5 +1,6 @@
 #include "interp/thread_alu.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -22,16 +23,26 @@ uint64_t u(double x) { return std::bit_cast<uint64_t>(x); }
 __extension__ using Wide = __int128;
 __extension__ using UnsignedWide = unsigned __int128;
 
-uint64_t truncated(Scalar type, uint64_t v) {
-  const int n = bytes(type);
-  return n == 0 || n == 8 ? v : v & ((uint64_t{1} << (8 * n)) - 1);
-}
+/// What a register of a type keeps, looked up once for every lane of every instruction.
+struct Kept {
+  uint64_t mask;
+  int shift;  ///< of signed types: left and right again extends the sign
+};
+const auto kKept = [] {
+  std::array<Kept, static_cast<size_t>(Scalar::E5M2x2) + 1> out{};
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto type = static_cast<Scalar>(i);
+    const int n = bytes(type);
+    const bool is_whole = n == 0 || n == 8;
+    out[i] = {is_whole ? ~uint64_t{0} : (uint64_t{1} << (8 * n)) - 1, is_whole || !is_signed(type) ? 0 : 64 - 8 * n};
+  }
+  return out;
+}();
+
+uint64_t truncated(Scalar type, uint64_t v) { return v & kKept[static_cast<size_t>(type)].mask; }
 int64_t extended(Scalar type, uint64_t v) {
-  const int n = bytes(type);
-  if (n == 0 || n == 8) return static_cast<int64_t>(v);
-  const int shift = 64 - 8 * n;
-  if (is_signed(type)) return static_cast<int64_t>(v << shift) >> shift;
-  return static_cast<int64_t>(truncated(type, v));
+  const Kept& k = kKept[static_cast<size_t>(type)];
+  return static_cast<int64_t>((v & k.mask) << k.shift) >> k.shift;
 }
 
 template <typename T>

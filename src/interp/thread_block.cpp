@@ -142,13 +142,11 @@ bool Block::has_one_barrier() const {
   });
 }
 
-void Block::report_race(const std::optional<ThreadRaces::Race>& race, const Inst& inst, int thread,
-                        const std::string& where) {
-  if (!race) return;
-  const std::string other = race->other_thread < 0 ? "several threads" : fmt::format("thread {}", race->other_thread);
+void Block::report_race(const ThreadRaces::Race& race, const Inst& inst, int thread, const std::string& where) {
+  const std::string other = race.other_thread < 0 ? "several threads" : fmt::format("thread {}", race.other_thread);
   report(DiagnosticCode::E9308,
          fmt::format("line {}: {} by thread {} touches {} that {} {} at line {} with no barrier between", inst.line,
-                     mnemonic(inst.op), thread, where, other, race->other_wrote ? "wrote" : "read", race->other_line));
+                     mnemonic(inst.op), thread, where, other, race.other_wrote ? "wrote" : "read", race.other_line));
 }
 
 void Block::check_races(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread) {
@@ -158,13 +156,14 @@ void Block::check_races(Space space, uint64_t address, size_t bytes, const Inst&
   if (space == Space::Shared) {
     const size_t index =
         static_cast<uint32_t>(address) - kSharedBase;  // the upper half of the register is not the address
-    return report_race(races_->shared(index, bytes, thread, inst.line, access), inst, thread,
-                       fmt::format("shared byte {}", index));
+    if (const auto race = races_->shared(index, bytes, thread, inst.line, access))
+      report_race(*race, inst, thread, fmt::format("shared byte {}", index));
+    return;
   }
   const auto element = static_cast<size_t>(ir::thread::bytes(inst.type));
   for (size_t at = 0; at < bytes; at += element)
-    report_race(races_->global(address + at, thread, inst.line, access), inst, thread,
-                fmt::format("global address {:#x}", address + at));
+    if (const auto race = races_->global(address + at, thread, inst.line, access))
+      report_race(*race, inst, thread, fmt::format("global address {:#x}", address + at));
 }
 
 uint8_t* Block::memory(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread) {

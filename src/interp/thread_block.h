@@ -166,8 +166,7 @@ class Block {
   /// True when the barrier of the whole block is all that orders its threads: then races are exact.
   bool has_one_barrier() const;
   void check_races(Space space, uint64_t address, size_t bytes, const Inst& inst, bool writes, int thread);
-  void report_race(const std::optional<ThreadRaces::Race>& race, const Inst& inst, int thread,
-                   const std::string& where);
+  void report_race(const ThreadRaces::Race& race, const Inst& inst, int thread, const std::string& where);
 
   // Control.
   void step(Warp& w);

@@ -40,8 +40,8 @@ Result<std::unique_ptr<fuzz::Subject>> make_subject(const FuzzOptions& options) 
 }
 
 /// Kernels for GPUs include some that matrix instructions and the copy engine can take.
-fuzz::GenerateOptions generation(const FuzzOptions& options) {
-  return {.matrix = options.target != "cpu" || !options.device.empty()};
+fuzz::GenerateOptions generation(const FuzzOptions& options, const Plant& plant) {
+  return {.matrix = options.target != "cpu" || !options.device.empty(), .focus = fuzz::focus_of(plant)};
 }
 
 /// Each failure at once: what comes later may hang or take long.
@@ -133,7 +133,7 @@ Result<ExitCode> replay(const FuzzOptions& options, fuzz::Subject& subject, cons
   auto made = fuzz::read_kept(options.replay);
   if (!made) return std::unexpected(made.error());
   fuzz::Choices choices(*made);
-  const fuzz::Case c = fuzz::generate(choices, generation(options));
+  const fuzz::Case c = fuzz::generate(choices, generation(options, plant));
   fmt::print("{}", fuzz::describe(c));
   const fuzz::Judgement j = fuzz::judge(c, subject, plant);
   fmt::print("\n{}{}{}\n", fuzz::name(j.verdict), j.detail.empty() ? "" : ": ", j.detail);
@@ -155,7 +155,7 @@ Result<ExitCode> run_fuzz(const FuzzOptions& options) {
                                           .first = options.first,
                                           .seed = options.seed,
                                           .plant = plant,
-                                          .generate = generation(options),
+                                          .generate = generation(options, plant),
                                           .keep_in = options.keep,
                                           .most_failures = plant.is_empty() ? 10 : 1,
                                           .shrink_tries = options.shrink};
