@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bench/device_session.h"
 #include "bench/oracle/contract.h"
 #include "bench/oracle/reference_kernel.h"
 #include "bench/record/table_csv.h"
@@ -335,8 +336,7 @@ class CandidateRun {
       Stage stage;
       const char* reason;
       const char* how;
-    } rows[] = {{Stage::Model, "no model", "tilewright model run --help"},
-                {Stage::Tune, "not tuned", "tilewright tune --help"}};
+    } rows[] = {{Stage::Model, "no model", ""}, {Stage::Tune, "not tuned", "tilewright tune --help"}};
     for (const auto& row : rows) {
       if (take_recorded({row.stage})) continue;
       if (row.stage == Stage::Tune) {
@@ -369,9 +369,18 @@ class CandidateRun {
 
   /// The whole model, where there is one to ask and the candidate was right and timed.
   void fill_model(Cell& cell) {
-    if (!context_.options.measure_model || !outcome_.value(Stage::Warm)) return;
-    begin("inside a model", 8000);
-    take_model(cell, context_.options.measure_model(key(cell), spelling_));
+    if (!outcome_.value(Stage::Warm)) {
+      cell.reason = "no warm_ms, so no model was run with it";
+    } else if (context_.options.measure_model) {
+      begin("inside a model", 8000);
+      take_model(cell, context_.options.measure_model(key(cell), spelling_));
+    } else if (is_cuda(context_.options.device)) {
+      cell.reason = "the models run on a CPU";
+      cell.how_to_run = "tilewright model compare --model-cmd 'your model on the GPU'";
+    } else {
+      cell.reason = "no model was asked for";
+      cell.how_to_run = "the same command with --model tiny, or 125m";
+    }
   }
 
   Status ratio_stage(const Outcome* best) {

@@ -58,7 +58,7 @@ void fill(const Comparison& comparison, bench::Cell& cell) {
 }  // namespace
 
 bench::Cell measure_model_cell(const ModelCellRequest& request) {
-  const std::string how = fmt::format("tilewright model compare --model {} --swap OPERATOR=CANDIDATE", request.model);
+  const std::string how = fmt::format("tilewright model profile --model {}: what it calls", request.model);
   bench::CellKey key = request.key;
   key.stage = bench::Stage::Model;
   const auto not_run = [&](std::string reason) { return bench::not_run(key, std::move(reason), how); };

@@ -83,6 +83,14 @@ const char* mark(Finding finding) {
   return "";
 }
 
+std::string measured_text(const Amdahl& amdahl) {
+  if (!amdahl.measured_gain) return "not-run";
+  std::string text = fmt::format("{:+.1f} %", 100 * *amdahl.measured_gain);
+  if (amdahl.measured_ci)
+    text += fmt::format(" [{:+.1f}, {:+.1f}]", 100 * amdahl.measured_ci->first, 100 * amdahl.measured_ci->second);
+  return text;
+}
+
 void print_decision(const Decision& decision, const Objective& objective, const Evidence& evidence) {
   fmt::print("{}   {} against {}   {} {} {}\n\n", name(decision.verdict), evidence.candidate,
              evidence.reference.empty() ? "no measured rival" : evidence.reference, evidence.subject.shape,
@@ -97,8 +105,7 @@ void print_decision(const Decision& decision, const Objective& objective, const 
   if (decision.amdahl) {
     fmt::print(
         "model              {:.1f} % of its time is here: predicted gain {:+.1f} %, measured {}, at most {:.1f} %\n",
-        100 * decision.amdahl->share, 100 * decision.amdahl->predicted_gain,
-        decision.amdahl->measured_gain ? fmt::format("{:+.1f} %", 100 * *decision.amdahl->measured_gain) : "not-run",
+        100 * decision.amdahl->share, 100 * decision.amdahl->predicted_gain, measured_text(*decision.amdahl),
         100 * decision.amdahl->largest_gain);
   }
   if (!decision.flips.empty()) fmt::print("\nwhat would flip it, one at a time\n");

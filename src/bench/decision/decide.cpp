@@ -49,7 +49,14 @@ std::optional<Amdahl> predict_model(const Evidence& evidence) {
   const bool is_paired = model_detail != detail.end() && model_detail->is_object() && model_detail->contains("gate");
   if (is_paired) {
     const double speedup = model_detail->value("measured_speedup", 0.0);
-    if ((*model_detail)["gate"].value("passed", false) && speedup > 0) amdahl.measured_gain = 1 - 1 / speedup;
+    if ((*model_detail)["gate"].value("passed", false) && speedup > 0) {
+      amdahl.measured_gain = 1 - 1 / speedup;
+      const nlohmann::json phases = model_detail->value("phases", nlohmann::json::array());
+      if (!phases.empty() && phases.back().contains("paired")) {
+        const nlohmann::json& whole = phases.back()["paired"];
+        amdahl.measured_ci = {1 - whole.value("high95", 1.0), 1 - whole.value("low95", 1.0)};
+      }
+    }
   } else if (model && usual && *usual->value > 0) {
     amdahl.measured_gain = 1 - *model->value / *usual->value;
   }

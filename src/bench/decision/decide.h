@@ -58,6 +58,7 @@ struct Amdahl {
   double predicted_gain = 0;  ///< of the model, from the operator's ratio
   double largest_gain = 0;    ///< if the operator took no time
   std::optional<double> measured_gain;
+  std::optional<std::pair<double, double>> measured_ci;  ///< 95 %; of a pair only
 };
 
 /// One way to go on, with this case's numbers.

@@ -56,6 +56,7 @@ nlohmann::json to_json(const Decision& decision, const Objective& objective, con
                       {"largest_gain", decision.amdahl->largest_gain},
                       {"measured_gain", decision.amdahl->measured_gain ? nlohmann::json(*decision.amdahl->measured_gain)
                                                                        : nlohmann::json("not-run")}};
+    if (decision.amdahl->measured_ci) json["amdahl"]["measured_ci"] = *decision.amdahl->measured_ci;
   }
   return json;
 }

@@ -67,7 +67,7 @@ struct Cell {
   std::string candidate;
   Stage stage = Stage::Check;
   State state = State::NotRun;
-  std::string reason;      ///< of not-run and failed, one word or a phrase: "timer-disagrees", "no model"
+  std::string reason;      ///< of not-run and failed, one word or a phrase: "timer-disagrees", "not tuned"
   std::string how_to_run;  ///< of not-run: the command that would measure it; may be empty
   Qualifiers qualifiers;
   std::optional<double> value;

@@ -21,15 +21,15 @@ h1{font-size:27px;line-height:1.2;margin:0 0 6px;letter-spacing:-.015em}h2{font-
 .tile b small{font-size:13px;font-weight:500;color:var(--soft);letter-spacing:0}.tile span{color:var(--soft);font-size:13px}
 .grid{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:18px}.wide{grid-column:1/-1}
 @media (max-width:900px){.grid{grid-template-columns:minmax(0,1fr)}main{padding:20px 14px 60px}.card{overflow-x:auto}.card svg{min-width:560px}.wide svg{min-width:1000px}
-.card,.scroll{background:linear-gradient(to right,var(--card) 30%,transparent) left/40px 100% no-repeat local,linear-gradient(to left,var(--card) 30%,transparent) right/40px 100% no-repeat local,linear-gradient(to right,var(--edge),transparent) left/14px 100% no-repeat scroll,linear-gradient(to left,var(--edge),transparent) right/14px 100% no-repeat scroll,var(--card)}}
+.card,.scroll{background:linear-gradient(to right,var(--card) 60%,transparent) left/40px 100% no-repeat local,linear-gradient(to left,var(--card) 60%,transparent) right/40px 100% no-repeat local,linear-gradient(to right,var(--edge),transparent) left/14px 100% no-repeat scroll,linear-gradient(to left,var(--edge),transparent) right/14px 100% no-repeat scroll,var(--card)}}
 .card{background:var(--card);border:1px solid var(--line);border-radius:14px;padding:18px 20px 14px;min-width:0}
 .card svg{width:100%;height:auto;display:block}
-.scroll{overflow-x:auto}.tall{display:none}@media (max-width:700px){.flat{display:none}.tall{display:block}.tall td small{white-space:normal}}
+.scroll{overflow-x:auto}.tall{display:none}@media (max-width:700px){.flat{display:none}.tall{display:block}.tall td.n,.tall th.n{white-space:normal;overflow-wrap:anywhere}.tall th,.tall td{padding:5px 4px}.tall td small{font-size:10.5px}.tall table{table-layout:fixed}}
 tr.cmd td{padding-top:0}tr:has(+tr.cmd) td{border-bottom:0}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{font-weight:600;text-align:left;color:var(--soft);font-size:12.5px;padding:6px 9px;border-bottom:1px solid var(--line);white-space:nowrap}
 td{padding:6px 9px;border-bottom:1px solid var(--hair);vertical-align:top}tr:last-child td{border-bottom:0}
-td.n,th.n{text-align:right;white-space:nowrap}td small{color:var(--soft)}td.name,td.word{white-space:nowrap}td.value{white-space:normal;min-width:12ch}
+td.n,th.n{text-align:right;white-space:nowrap}td small{color:var(--soft)}td.name,td.word{white-space:nowrap}td.value{white-space:normal;min-width:26ch}
 td.failed small{display:inline-block;white-space:normal;min-width:16ch;max-width:26ch;text-align:right}.roomy table{min-width:860px}
 td.notrun{color:var(--soft);font-style:italic}td.failed{color:var(--bad);background:var(--badbg)}td.weak{background:var(--openbg)}
 a{color:inherit;text-decoration-color:color-mix(in srgb,currentColor 35%,transparent);text-underline-offset:2.5px}a:hover{text-decoration-color:currentColor}

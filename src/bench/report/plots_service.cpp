@@ -206,7 +206,30 @@ nlohmann::json amdahl_of(const ReportView& view) {
   nlohmann::json a{{"share", model.value("operator_share", 0.0)}, {"predicted_gain", 1 - 1 / predicted}};
   if (measured > 0 && model.value("gate", nlohmann::json::object()).value("passed", false))
     a["measured_gain"] = 1 - 1 / measured;
+  const nlohmann::json phases = model.value("phases", nlohmann::json::array());
+  if (a.contains("measured_gain") && !phases.empty() && phases.back().contains("paired")) {
+    const nlohmann::json& whole = phases.back()["paired"];
+    a["measured_ci"] = {1 - whole.value("high95", 1.0), 1 - whole.value("low95", 1.0)};
+  }
   return a;
+}
+
+/// The measured gain with its interval; what lies below the plot stands at its lower edge.
+void draw_measured_gain(Svg& svg, const nlohmann::json& a, const Scale& x, const Scale& y) {
+  const nlohmann::json measured = a.value("measured_gain", nlohmann::json());
+  if (!measured.is_number()) return;
+  const double gain = measured.get<double>(), at = x(a.value("share", 0.0));
+  std::string text = fmt::format("measured {}", percent(gain));
+  if (const nlohmann::json ci = a.value("measured_ci", nlohmann::json()); ci.is_array()) {
+    const double low = ci[0].get<double>(), high = ci[1].get<double>();
+    svg.line(at, y(low), at, y(high), "whisker k-open");
+    text += fmt::format(" [{}, {}]", percent(low), percent(high));
+  }
+  svg.dot(at, y(gain), 5, "f-open", text);
+  const bool is_above = gain >= a.value("predicted_gain", 0.0);
+  const bool is_right = at - x.from > 6.5 * static_cast<double>(text.size());  // the text goes where there is room
+  svg.text(is_right ? at - 12 : at + 12, is_above ? y(gain) - 6 : std::min(y(gain) + 16, y.from - 8), text,
+           is_right ? "t end k-open-text" : "t k-open-text");
 }
 
 }  // namespace
@@ -224,7 +247,8 @@ Drawing plot_amdahl(const ReportView& view) {
   const double measured_gain =
       a.value("measured_gain", nlohmann::json()).is_number() ? a["measured_gain"].get<double>() : 0;
   const double reach = std::min(1.0, std::max({0.04, 2.2 * predicted, 1.6 * measured_gain, 1.15 * slope}));
-  const Scale x{0, 1, kLeft, kRight}, y{std::min({0.0, slope, measured_gain}), reach, 202, 26};
+  constexpr double kLowest = -1;
+  const Scale x{0, 1, kLeft, kRight}, y{std::max(kLowest, std::min({0.0, slope, measured_gain})), reach, 202, 26};
   svg.y_axis(y, kLeft, kRight, {.title = "gain of the whole model", .label = percent, .about = 5});
   svg.x_axis(x, 202, 26, {.title = "share of the model's time spent in the operator", .label = percent, .about = 5});
   svg.path({{x(0), y(0)}, {x(reach), y(reach)}}, "curve k-soft dashed");
@@ -233,12 +257,7 @@ Drawing plot_amdahl(const ReportView& view) {
   svg.dot(x(share), y(predicted), 5, "ring k0", fmt::format("predicted {}", percent(predicted)));
   svg.text(x(share) + 12, y(predicted) + (measured_gain >= predicted ? 18 : -8),
            fmt::format("predicted {}", percent(predicted)), "t c0");
-  if (const nlohmann::json& measured = a.value("measured_gain", nlohmann::json()); measured.is_number()) {
-    const double gain = measured.get<double>();
-    svg.dot(x(share), y(gain), 5, "f-open", fmt::format("measured {}", percent(gain)));
-    svg.text(x(share) - 12, y(gain) + (gain >= predicted ? -6 : 16), fmt::format("measured {}", percent(gain)),
-             "t end k-open-text");
-  }
+  draw_measured_gain(svg, a, x, y);
   return {svg.str("predicted and measured gain of the model"), "", ""};
 }
 
