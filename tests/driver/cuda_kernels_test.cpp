@@ -30,6 +30,17 @@ bool spills(const Compilation& c) {
   return false;
 }
 
+/// The kernel as it stands, and with bf16 operands where a parameter takes them.
+std::vector<KernelRequest> requests(const fs::path& file, const std::string& kernel) {
+  std::vector<KernelRequest> out = {{.path = file.string(), .kernel = kernel, .target = lang::Target::Cuda}};
+  for (const char* parameter : {"T", "E"}) {
+    KernelRequest r = out[0];
+    r.params[parameter] = "bf16";
+    if (load_program(r)) out.push_back(r);
+  }
+  return out;
+}
+
 class CudaKernels : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaKernels, AssembleWithoutSpilling) {
@@ -40,24 +51,27 @@ TEST_P(CudaKernels, AssembleWithoutSpilling) {
     const auto source = lang::load_source(file.string());
     ASSERT_TRUE(source) << file;
     for (const std::string& name : source->kernel_names()) {
-      const auto program = load_program({.path = file.string(), .kernel = name, .target = lang::Target::Cuda});
-      if (!program) {
-        ADD_FAILURE() << name << ": " << program.error().rendered;
-        continue;
+      for (const KernelRequest& request : requests(file, name)) {
+        const auto program = load_program(request);
+        if (!program) {
+          ADD_FAILURE() << name << ": " << program.error().rendered;
+          continue;
+        }
+        const auto compiled = compile_cuda(program->kernel, {.gpu = gpu, .want_stages = true});
+        const std::string what = file.filename().string() + " " + name + (request.params.empty() ? "" : " in bf16");
+        if (!compiled) {
+          ADD_FAILURE() << what << ": " << program->source.render(compiled.error());
+          continue;
+        }
+        EXPECT_FALSE(spills(*compiled)) << what << " spills";
+        ++kernels;
       }
-      const auto compiled = compile_cuda(program->kernel, {.gpu = gpu, .want_stages = true});
-      if (!compiled) {
-        ADD_FAILURE() << file.filename() << " " << name << ": " << program->source.render(compiled.error());
-        continue;
-      }
-      EXPECT_FALSE(spills(*compiled)) << file.filename() << " " << name << " spills";
-      ++kernels;
     }
   }
   EXPECT_GE(kernels, 30);
 }
 
-INSTANTIATE_TEST_SUITE_P(DISABLED_Architectures, CudaKernels, testing::Values("sm_80", "sm_90a"));
+INSTANTIATE_TEST_SUITE_P(Architectures, CudaKernels, testing::Values("sm_80", "sm_90a"));
 
 }  // namespace
 }  // namespace tilewright::driver

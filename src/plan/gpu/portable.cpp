@@ -67,7 +67,8 @@ void Lowering::bind_blocks() {
 /// The threads asked for, or twice, four times, … as many where the fragments would not fit the registers of so few:
 /// code that spills hundreds of registers is slow, and slow to assemble. Products keep threads their instruction takes.
 int Lowering::choose_threads(int cluster) {
-  constexpr int64_t kMost = 216, kEnough = 128;  // registers of a thread that fragments may take
+  // Registers of a thread that fragments may take, of those that so many threads have.
+  const auto room = [](int threads) { return std::min(255, 65536 / threads) - 40; };
   const int asked = std::clamp((grid_.as<ir::GridAttributes>().threads + 31) / 32 * 32, 32, 1024);
   int64_t words = 0;
   for (const ir::Op* op : ops_) {
@@ -77,9 +78,12 @@ int Lowering::choose_threads(int cluster) {
     words += count;
   }
   words /= cluster;
-  if (words <= kMost * asked) return asked;
-  int threads = asked;
-  while (words > kEnough * threads && threads * 2 <= 512) threads *= 2;
+  if (words <= int64_t{room(asked)} * asked) return asked;
+  int threads = 0;
+  for (const double share : {0.6, 1.0})
+    for (int n = asked; n <= 512 && threads == 0; n *= 2)
+      if (static_cast<double>(words) <= share * room(n) * n) threads = n;
+  if (threads == 0) threads = std::max(asked, 256);
   const auto takes_mma = [&](int n) {
     threads_ = n;
     choose_matrix_warps();
