@@ -132,6 +132,8 @@ class Tutorial : public testing::Test {
     fs::create_directories(folder_);
     fs::copy(TW_BINARY_DIR "/toys/tunable.so", folder_ / "mine.so");
     fs::copy(fs::path(TW_SOURCE_DIR) / "kernels", folder_ / "kernels");
+    fs::create_directories(folder_ / "tests/tools");
+    fs::copy(fs::path(TW_SOURCE_DIR) / "tests/tools/inputs", folder_ / "tests/tools/inputs");
     write("space.json",
           R"({"params": [{"name": "mode", "values": ["ok"]}, {"name": "spin_us", "values": [400, 200]}]})");
     write("their_table.md",
@@ -147,6 +149,7 @@ class Tutorial : public testing::Test {
   static std::string small(std::string line) {
     const std::pair<const char*, const char*> changes[] = {{"512x512x512", "48x48x48"},
                                                            {"M=512,N=512,K=512", "M=48,N=48,K=48"},
+                                                           {"M=256,N=256,K=256", "M=40,N=40,K=40"},
                                                            {"--budget full", "--budget selftest"},
                                                            {"--budget quick", "--budget selftest"},
                                                            {"--runs 40", "--runs 2"},
