@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tilewright::decision {
@@ -29,10 +30,39 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
+/// "kernel:NAME:M=64.N=64:ref=…" in its parts; of other workloads both are empty.
+struct OwnQuestion {
+  std::string kernel, dims;
+};
+
+OwnQuestion own_question(const std::string& shape) {
+  constexpr std::string_view kKernel = "kernel:";
+  if (!shape.starts_with(kKernel)) return {};
+  const size_t name_end = shape.find(':', kKernel.size());
+  if (name_end == std::string::npos) return {};
+  OwnQuestion own{shape.substr(kKernel.size(), name_end - kKernel.size()),
+                  shape.substr(name_end + 1, shape.find(':', name_end + 1) - name_end - 1)};
+  std::ranges::replace(own.dims, '.', ',');
+  return own;
+}
+
+/// "kernels/matmul.tile" of "tile:kernels/matmul.tile:matmul?T=f32"; empty: no kernel of ours.
+std::string kernel_file(const std::string& spelling) {
+  constexpr std::string_view kTile = "tile:", kEnding = ".tile";
+  const size_t colon = spelling.rfind(".tile:");
+  if (!spelling.starts_with(kTile) || colon == std::string::npos) return "";
+  return spelling.substr(kTile.size(), colon + kEnding.size() - kTile.size());
+}
+
+/// A kernel's own question is named by the file that states it: the key has its digest only.
 std::string workload_words(const Evidence& evidence) {
   if (evidence.subject.shape.empty()) return " --op SHAPE";
-  return fmt::format(" --op {}{}", evidence.subject.shape,
-                     evidence.subject.dtype.empty() ? "" : " --dtype " + evidence.subject.dtype);
+  const OwnQuestion own = own_question(evidence.subject.shape);
+  const std::string file = kernel_file(spelling_of(evidence.candidate, evidence.cells));
+  const std::string op = own.kernel.empty()
+                             ? evidence.subject.shape
+                             : fmt::format("{}:{} --dim {}", file.empty() ? "FILE.tile" : file, own.kernel, own.dims);
+  return fmt::format(" --op {}{}", op, evidence.subject.dtype.empty() ? "" : " --dtype " + evidence.subject.dtype);
 }
 
 std::string out_words(const Evidence& evidence) {
@@ -59,19 +89,15 @@ std::string config_words(const Evidence& evidence) {
 
 /// A kernel of ours brings its space along; anything else needs a file.
 std::string tune_words(const std::string& spelling, const Evidence& evidence) {
-  constexpr std::string_view kTile = "tile:", kGemm = "gemm:";
-  const size_t colon = spelling.rfind(".tile:");
-  if (!spelling.starts_with(kTile) || colon == std::string::npos)
-    return fmt::format("{}{} --space space.json", quoted(spelling), workload_words(evidence));
-  const size_t end = colon + std::string_view(".tile").size();
-  const std::string kernel = spelling.substr(end + 1, spelling.find('?', end) - end - 1);
-  std::string dims = "NAME=SIZE";
+  const std::string file = kernel_file(spelling);
+  if (file.empty()) return fmt::format("{}{} --space space.json", quoted(spelling), workload_words(evidence));
+  const size_t at = spelling.find(file) + file.size() + 1;
+  const std::string kernel = spelling.substr(at, spelling.find('?', at) - at);
+  std::string dims = own_question(evidence.subject.shape).dims;
   int64_t m = 0, n = 0, k = 0;
-  const std::string& shape = evidence.subject.shape;
-  if (shape.starts_with(kGemm) && std::sscanf(shape.c_str(), "gemm:%ldx%ldx%ld", &m, &n, &k) == 3)
+  if (std::sscanf(evidence.subject.shape.c_str(), "gemm:%ldx%ldx%ld", &m, &n, &k) == 3)
     dims = fmt::format("M={},N={},K={}", m, n, k);
-  return fmt::format("{} --kernel {} --dim {}", quoted(spelling.substr(kTile.size(), end - kTile.size())), kernel,
-                     dims);
+  return fmt::format("{} --kernel {} --dim {}", quoted(file), kernel, dims.empty() ? "NAME=SIZE" : dims);
 }
 
 }  // namespace

@@ -540,6 +540,24 @@ TEST(Decide, CommandsOfAKernelOfOursNameItsFileSizesAndConfiguration) {
             "--reference lib:./library.so --config '{\"block_M\": 96}' --budget full --threads 1");
 }
 
+TEST(Decide, CommandsOfAKernelsOwnQuestionNameTheFileThatStatesIt) {
+  Record record;
+  record.whole_life(1.0, 2.0);
+  for (Cell& cell : record.cells) {
+    cell.subject.shape = "kernel:swiglu:M=8.N=16:ref=aef757a1";
+    cell.detail["spelling"] = "tile:own.tile:" + cell.candidate;
+    cell.detail["budget"] = "quick";
+  }
+  Objective o = objective();
+  o.is_tuning_cost_excluded = false;
+  const Decision d = decided(record, o);
+  EXPECT_EQ(clause(d, "correct").command,
+            "tilewright bench tile:own.tile:ours --op own.tile:swiglu --dim M=8,N=16 --dtype f32/f32/f32 --reference "
+            "tile:own.tile:library --budget full --threads 1");
+  EXPECT_EQ(clause(d, "toolchain upgrade").command,
+            "tilewright tune own.tile --kernel ours --dim M=8,N=16 --threads 1");
+}
+
 TEST(Objective, RefusesWhatItDoesNotKnow) {
   const auto refusal = [](const std::string& text) {
     const Result<Objective> o = parse_objective(text, "o.json");
