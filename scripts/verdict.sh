@@ -23,11 +23,11 @@ budget=full runs=12 shapes=3 requests=1500 side=512 length=512
 [ $small = no ] || { budget=selftest runs=2 shapes=2 requests=40 side=64 length=64; }
 case $case in
   gemm)
-    kernel=matmul name=tile-matmul-matmul op=gemm:${side}x${side}x${side}:nn dims=N=$side,K=$side keys=M
+    kernel=matmul name=tile-matmul-matmul op=gemm:${side}x${side}x${side}:nn dims=N=$side,K=$side own=M=$side keys=M
     served=gemm:1x${side}x${side}:nn key=M references=(--reference rival:openblas --reference rival:onednn --reference rival:blis) ;;
   attention)
     kernel=attention name=tile-attention-attention op=attn:b1hq4hkv4sq${length}sk${length}d64:bshd:causal-br
-    dims=B=1,HQ=4,HK=4,D=64 keys=S,T served=attn:b1hq4hkv4sq1sk1d64:bshd:causal-br key=SQ,SK references=() ;;
+    dims=B=1,HQ=4,HK=4,D=64 own=S=$length,T=$length keys=S,T served=attn:b1hq4hkv4sq1sk1d64:bshd:causal-br key=SQ,SK references=() ;;
   *) echo "verdict.sh: no case '$case'; gemm and attention are" >&2; exit 2 ;;
 esac
 candidate=tile:kernels/$kernel.tile:$kernel
@@ -53,17 +53,19 @@ if [ -z "$trace" ]; then
 fi
 run traffic stats "$trace"
 
-step "tune for its heaviest shapes, and check what was saved"
-run tune kernels/$kernel.tile --kernel $kernel --dim $dims --key-dim $keys --traffic "$trace" --policy pow2 --cases $shapes --runs $runs --seed 1 \
-  --threads $threads --out "$out"
+step "tune for this shape and for the heaviest of the trace, and check what was saved"
+tune="tune kernels/$kernel.tile --kernel $kernel --runs $runs --seed 1 --threads $threads"
+run $tune --dim $dims,$own --out "$out"
+run $tune --dim $dims --key-dim $keys --traffic "$trace" --policy pow2 --cases $shapes --out "$out/served"
 run tune verify "$out/best.json"
-config=$(python3 -c 'import json, sys; print(json.dumps(dict(json.load(open(sys.argv[1]))["buckets"][-1]["config"])))' "$out/best.json")  # of the longest
+run tune verify "$out/served/best.json"
+config=$(python3 -c 'import json, sys; print(json.dumps(dict(json.load(open(sys.argv[1]))["buckets"][0]["config"])))' "$out/best.json")
 
 step "its whole life beside the best rival, budget $budget"
 may bench "$candidate" --op "$op" --config "$config" --threads $threads --budget $budget --model none --out "$out" ${references[@]+"${references[@]}"}
 
 step "what re-validation takes, and people's hours"
-may validate --matrix "$out/best.json" --candidate $name --threads $threads --out "$out"
+may validate --matrix "$out/best.json" "$out/served/best.json" --candidate $name --threads $threads --out "$out"
 run cost add --candidate $name --kind port --hours 6 --by "${USER:-the reader}" --note "declared for this case" --out "$out"
 
 step "the same traffic, served: compiled on demand, from the saved winners only, adaptive"
@@ -71,7 +73,7 @@ replay() {
   may traffic replay "$trace" --candidate "$candidate" --op "$served" --dim $key --policy pow2 --limit $requests --threads $threads --out "$out" "$@"
 }
 replay --miss block
-replay --serving pinned --best "$out/best.json"
+replay --serving pinned --best "$out/served/best.json"
 replay --serving adaptive --telemetry "$out/telemetry.jsonl"
 
 step "the verdict"
