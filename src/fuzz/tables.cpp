@@ -22,8 +22,9 @@ using ir::UnaryOp;
 using ir::Value;
 
 constexpr int64_t kBlock = 512;
-constexpr std::array kAll = {DType::Bool, DType::I8,  DType::I16, DType::I32,  DType::I64, DType::U8, DType::U16,
-                             DType::U32,  DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+constexpr std::array kAll = {DType::Bool, DType::I8,   DType::I16,  DType::I32, DType::I64,
+                             DType::U8,   DType::U16,  DType::U32,  DType::U64, DType::F16,
+                             DType::BF16, DType::E4M3, DType::E5M2, DType::F32, DType::F64};
 
 /// A one-dimensional kernel over N elements: inputs, and one output per column of the table.
 class Table {
@@ -150,13 +151,13 @@ std::vector<uint64_t> all_codes(DType dtype) {
 /// Reals at which some conversion changes its mind: every narrow value, the midpoints above, and integer limits.
 std::set<double> hard_reals() {
   std::set<double> out = {0.0, 0.5, 1.0, 1.5, 2.5, 1e-40, 1e-310, 3.4028234e38, 3.4028236e38, 1e300, 65519, 65520};
-  for (const DType narrow : {DType::F16, DType::BF16}) {
+  for (const DType narrow : {DType::F16, DType::BF16, DType::E4M3, DType::E5M2}) {
     double before = 0;
     for (const uint64_t code : all_codes(narrow)) {
       double v = 0;
       int64_t none = 0;
       interp::value_of_bits(narrow, code, v, none);
-      if (code % 7 != 0 || std::isnan(v) || std::isinf(v) || v < 0) continue;
+      if ((bits(narrow) == 16 && code % 7 != 0) || std::isnan(v) || std::isinf(v) || v < 0) continue;
       out.insert(v), out.insert((v + before) / 2);
       before = v;
     }
@@ -184,11 +185,12 @@ std::vector<uint64_t> hard_codes(DType dtype) {
       const auto v = static_cast<int64_t>((uint64_t{1} << e) + static_cast<uint64_t>(d));
       out.push_back(interp::bits_of(dtype, 0, v)), out.push_back(interp::bits_of(dtype, 0, ir::wrapping_mul(v, -1)));
     }
-    // Halfway between two f32 (24 bits) and two f64 (53 bits), and one beside it.
-    for (const int kept : {24, 53}) {
+    // Halfway between two bf16 (8 bits), f16 (11), f32 (24) and f64 (53), and one beside it; 3 and 4 are of fp8.
+    for (const int kept : {3, 4, 8, 11, 24, 53}) {
       if (e < kept + 1) continue;
       const uint64_t half = (uint64_t{1} << e) + (uint64_t{1} << (e - kept));
-      for (const uint64_t v : {half, half + 1, half - 1})
+      const uint64_t odd = half + (uint64_t{1} << (e - kept + 1));  // a tie that rounds up
+      for (const uint64_t v : {half, half + 1, half - 1, odd, odd + 1, odd - 1, uint64_t{0} - half - 1})
         out.push_back(interp::bits_of(dtype, 0, static_cast<int64_t>(v)));
     }
   }
@@ -199,7 +201,11 @@ TableResult conversions_from(DType from, Subject& subject, const Plant& plant) {
   Table table(fmt::format("conversions from {}", name(from)));
   table.input(from, hard_codes(from));
   table.compute([&](const std::vector<Value*>& x, const auto& column) {
-    for (const DType to : kAll) column(fmt::format("to_{}", name(to)), to, x[0]);
+    for (const DType to : kAll) {
+      column(fmt::format("to_{}", name(to)), to, x[0]);
+      // A cast rounds once, from the number itself; a store rounds the f32 it is given.
+      if (is_storage_float(to)) column(fmt::format("cast_{}", name(to)), to, table.builder().cast(x[0], to));
+    }
   });
   return table.check(subject, plant, interp::Mode::Values);
 }
@@ -286,9 +292,14 @@ TableResult functions(DType dtype, Subject& subject, const Plant& plant) {
 
 }  // namespace
 
-std::vector<TableResult> run_tables(Subject& subject, const Plant& plant) {
+std::vector<TableResult> run_conversion_tables(Subject& subject, const Plant& plant) {
   std::vector<TableResult> out;
   for (const DType from : kAll) out.push_back(conversions_from(from, subject, plant));
+  return out;
+}
+
+std::vector<TableResult> run_tables(Subject& subject, const Plant& plant) {
+  std::vector<TableResult> out = run_conversion_tables(subject, plant);
   for (const DType d : {DType::I8, DType::U8}) out.push_back(integer_operations(d, subject, plant));
   for (const DType d : {DType::F32, DType::F64}) {
     out.push_back(float_operations(d, subject, plant));

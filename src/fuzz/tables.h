@@ -21,6 +21,10 @@ struct TableResult {
   std::string first;  ///< the first wrong entry, or why the table could not run
 };
 
+/// Every pair of dtypes: all codes of at most 16 bits; of wider ones, what lies at and beside every halfway point and
+/// limit.
+std::vector<TableResult> run_conversion_tables(Subject& subject, const Plant& plant = {});
+
 std::vector<TableResult> run_tables(Subject& subject, const Plant& plant = {});
 
 }  // namespace tilewright::fuzz

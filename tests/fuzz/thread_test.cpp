@@ -8,6 +8,7 @@
 #include "codegen/cuda/assemble.h"
 #include "fuzz/campaign.h"
 #include "fuzz/plants.h"
+#include "fuzz/tables.h"
 
 namespace tilewright::fuzz {
 namespace {
@@ -41,6 +42,23 @@ TEST(ThreadPrograms, AreTakenByTheAssembler) {
   const CampaignReport report =
       run_campaign(*subject, {.cases = 12, .seed = 11, .generate = {.matrix = true}, .shrink_tries = 20});
   for (const Failure& f : report.failures) ADD_FAILURE() << "case " << f.number << ": " << f.detail << "\n" << f.kernel;
+}
+
+// Every pair of dtypes at every halfway point and limit: rounded once, saturated, NaN as docs/semantics.md says.
+TEST(Conversions, ThreadProgramsRoundOnce) {
+  for (const char* architecture : {"sm_80", "sm_90a"}) {
+    const auto subject = subject_for(architecture);
+    for (const TableResult& t : run_conversion_tables(*subject)) {
+      EXPECT_EQ(t.wrong, 0) << architecture << ", " << t.name << ": " << t.first;
+      EXPECT_GT(t.checked, 0) << t.name;
+    }
+  }
+}
+
+TEST(Conversions, NativeCodeRoundsOnce) {
+  const auto subject = make_native_subject();
+  if (!subject) GTEST_SKIP() << subject.error().message;
+  for (const TableResult& t : run_conversion_tables(**subject)) EXPECT_EQ(t.wrong, 0) << t.name << ": " << t.first;
 }
 
 class PlantedGpuMistake : public testing::TestWithParam<std::string> {};

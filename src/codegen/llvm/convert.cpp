@@ -129,9 +129,19 @@ llvm::Value* float_to_int(Builder& b, llvm::Value* x, DType to) {
   return b.CreateIntrinsic(id, {type, x->getType()}, {x});
 }
 
+/// A 64-bit integer that f64 holds: beyond 2^53 rounded to odd, the last bit kept standing for those that are not.
+llvm::Value* odd_within_f64(Builder& b, llvm::Value* x, DType from) {
+  const auto c = [&](uint64_t v) { return constant_like(x, v); };
+  constexpr uint64_t kLimit = uint64_t{1} << 53, kLost = 0xfff;
+  llvm::Value* is_large =
+      is_signed_int(from) ? b.CreateICmpUGE(b.CreateAdd(x, c(kLimit)), c(2 * kLimit)) : b.CreateICmpUGE(x, c(kLimit));
+  llvm::Value* kept = b.CreateAnd(x, c(~kLost));
+  llvm::Value* has_rest = b.CreateICmpNE(b.CreateAnd(x, c(kLost)), c(0));
+  llvm::Value* sticky = b.CreateSelect(has_rest, b.CreateOr(kept, c((kLost + 1) / 2)), kept);
+  return b.CreateSelect(is_large, sticky, x);
+}
+
 llvm::Value* int_to_float(Builder& b, llvm::Value* x, DType from, DType to) {
-  // Through f64 a 64-bit integer would be rounded twice on its way to f16; f32 alone is exact enough only below 2^24,
-  // so round to odd there as well.
   llvm::Type* type = register_type(b.getContext(), to, lanes_of(x));
   return is_signed_int(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
 }
@@ -182,8 +192,8 @@ llvm::Value* convert(Builder& b, llvm::Value* x, DType from, DType to) {
   if (is_storage_float(to)) {
     if (from == DType::F64) return round_from_f32(b, round_to_odd_f32(b, x), to);
     if (from == DType::F32) return round_from_f32(b, x, to);
-    if (bits(from) >= 32 && from != DType::Bool)
-      return convert(b, int_to_float(b, x, from, DType::F64), DType::F64, to);
+    if (bits(from) == 64) x = odd_within_f64(b, x, from);
+    if (bits(from) >= 32) return convert(b, int_to_float(b, x, from, DType::F64), DType::F64, to);
     return round_from_f32(b, convert(b, x, from, DType::F32), to);
   }
   llvm::Type* type = register_type(b.getContext(), to, lanes_of(x));

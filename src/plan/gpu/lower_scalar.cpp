@@ -194,6 +194,19 @@ Operand rounded_to_odd(Builder& b, Operand x) {
   return b.select(Scalar::B32, inexact, b.bit_or(Scalar::B32, cut, 1), cut);
 }
 
+/// An integer as f64 rounded to odd: of 64 bits beyond 2^53 the last bit kept stands for those that are not.
+Operand integer_to_odd(Builder& b, Scalar source, Operand x) {
+  if (bytes(source) < 8) return b.convert(Scalar::F64, source, x);
+  const int64_t limit = int64_t{1} << 53, lost = 0xfff;
+  const Operand is_large = source == Scalar::S64
+                               ? b.compare(Compare::Ge, Scalar::U64, b.add(Scalar::S64, x, limit), 2 * limit)
+                               : b.compare(Compare::Ge, Scalar::U64, x, limit);
+  const Operand has_rest = b.compare(Compare::Ne, Scalar::U64, b.bit_and(Scalar::B64, x, lost), 0);
+  const Operand kept = b.bit_and(Scalar::B64, x, ~lost);
+  const Operand sticky = b.select(Scalar::B64, has_rest, b.bit_or(Scalar::B64, kept, (lost + 1) / 2), kept);
+  return b.convert(Scalar::F64, source, b.select(Scalar::B64, is_large, sticky, x));
+}
+
 }  // namespace
 
 Operand Lowering::cast(DType from, DType to, Operand x) {
@@ -210,6 +223,9 @@ Operand Lowering::cast(DType from, DType to, Operand x) {
   if (is_float(to)) {
     if (source == target) return rounded(to, x);
     if (is_storage_float(to) && source == Scalar::F64 && !x.is_constant) return rounded(to, rounded_to_odd(b_, x));
+    // Integers that f32 rounds (from 2^24 on) are beyond f16 and fp8 however they are rounded, not beyond bf16.
+    if (to == DType::BF16 && is_int(from) && bytes(source) >= 4 && bits(from) >= 32 && !x.is_constant)
+      return rounded(to, rounded_to_odd(b_, integer_to_odd(b_, source, x)));
     return rounded(to, b_.convert(target, source, x));
   }
   if (is_float(from)) {
