@@ -484,9 +484,10 @@ class Kernel:
             except TypeError:
                 value.kind, value.value.floating = 2, float(given)
                 continue
-            if not -2**63 <= whole < 2**63:
+            low, high = (0, 2**64) if scalar["dtype"] == "u64" else (-2**63, 2**63)
+            if not low <= whole < high:
                 raise ArgumentError("E1415", "wrong_scalar", f"{scalar['name']}: {whole} does not fit in 64 bits")
-            value.value.integer = whole
+            value.value.integer = whole if whole < 2**63 else whole - 2**64  # u64: its bits
         call = _Arguments(tensors, len(views), values, len(self._scalars))
         call.keep = (views, tensors, values)
         return call

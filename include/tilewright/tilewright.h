@@ -105,7 +105,7 @@ typedef struct tw_tensor {
 
 typedef enum tw_scalar_kind { TW_SCALAR_DEFAULT = 0, TW_SCALAR_INTEGER = 1, TW_SCALAR_FLOAT = 2 } tw_scalar_kind;
 
-/* A scalar argument. An integer is accepted for any dtype that can hold it, a float for float dtypes (rounded once). */
+/* A scalar argument. An integer is accepted for any dtype that can hold it (of u64 it is the bits), a float for float dtypes (rounded once). */
 typedef struct tw_scalar {
   int32_t kind; /* tw_scalar_kind; TW_SCALAR_DEFAULT takes the kernel's default */
   int32_t reserved;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -115,14 +116,42 @@ void fill_random(HostTensor& tensor, std::mt19937_64 random, DataKind kind) {
   }
 }
 
+/// The number that `text` is, exactly: of an integer type a whole number (decimal, or hexadecimal with 0x) that it
+/// holds.
+Result<ir::ConstantAttributes> parse_scalar(const ir::ScalarArgument& scalar, const std::string& text) {
+  const DType dtype = scalar.value->type.dtype;
+  const auto refuse = [&](std::string help) {
+    return fail(DiagnosticCode::E1415, fmt::format("{}: '{}' is no {}", scalar.value->name, text, name(dtype)), help);
+  };
+  if (is_float(dtype)) {
+    char* end = nullptr;
+    const double real = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end) return refuse("write a number, such as 0.125 or 1e-5");
+    return ir::ConstantAttributes{.real = real};
+  }
+  if (dtype == DType::Bool && (text == "true" || text == "false"))
+    return ir::ConstantAttributes{.integer = text == "true"};
+  const std::string_view digits = std::string_view(text).substr(text.starts_with('-'));
+  const bool is_hex = digits.starts_with("0x");
+  const char *first = digits.data() + (is_hex ? 2 : 0), *last = digits.data() + digits.size();
+  uint64_t magnitude = 0;
+  const auto [end, error] = std::from_chars(first, last, magnitude, is_hex ? 16 : 10);
+  const int width = dtype == DType::Bool ? 1 : bits(dtype) - is_signed_int(dtype);
+  const uint64_t most = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
+  const bool is_negative = digits.size() < text.size();
+  const std::string range = fmt::format("write a whole number from {} to {}",
+                                        is_signed_int(dtype) ? fmt::format("-{}", most + 1) : "0", most);
+  if (error != std::errc() || end != last) return refuse(range);
+  if (magnitude > (is_negative ? (is_signed_int(dtype) ? most + 1 : 0) : most)) return refuse(range);
+  return ir::ConstantAttributes{.integer = static_cast<int64_t>(is_negative ? 0 - magnitude : magnitude)};
+}
+
 Result<ir::ConstantAttributes> scalar_value(const ir::ScalarArgument& scalar, const ArrayOptions& options,
                                             uint64_t seed) {
   const std::string& name = scalar.value->name;
   const bool real = is_float(scalar.value->type.dtype);
-  if (const auto given = options.scalars.find(name); given != options.scalars.end()) {
-    return real ? ir::ConstantAttributes{.real = given->second}
-                : ir::ConstantAttributes{.integer = static_cast<int64_t>(given->second)};
-  }
+  if (const auto given = options.scalars.find(name); given != options.scalars.end())
+    return parse_scalar(scalar, given->second);
   if (scalar.default_value) return *scalar.default_value;
   std::mt19937_64 random = stream_of(seed, name);
   return real ? ir::ConstantAttributes{.real = static_cast<double>(random() % 8 + 1) / 8}

@@ -31,7 +31,7 @@ struct Arrays {
 
 struct ArrayOptions {
   std::map<std::string, HostTensor> given;  ///< by argument name
-  std::map<std::string, double> scalars;    ///< by argument name
+  std::map<std::string, std::string> scalars;  ///< numbers as written, by argument name
   std::map<std::string, int64_t> dims;
   uint64_t seed = 0;
   DataKind data = DataKind::Normal;

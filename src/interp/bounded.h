@@ -54,16 +54,23 @@ inline bool may_be_infinite(Bounded x, const Precision& p) {
   return std::isfinite(x.v) && std::fabs(x.v) + x.e > p.largest;
 }
 
+/// Types whose conversions end at the largest finite value instead of infinity.
+inline bool saturates(DType dtype) { return dtype == DType::E4M3 || dtype == DType::E5M2; }
+
+/// A value within `e` of v, cut off at the largest of the type.
+inline Bounded saturated(double v, double e, double largest) {
+  const auto cut = [&](double x) { return std::fmin(std::fmax(x, -largest), largest); };
+  return {cut(v), std::fmax(cut(v + e) - cut(v), cut(v) - cut(v - e))};
+}
+
 /// Adds `roundings` roundings of p and an absolute error `eta` to a result known to be within e of v, and handles
 /// overflow.
 inline Bounded settle(double v, double e, const Precision& p, double roundings, double eta) {
   if (!(e < kUnknown)) return {v, kUnknown};
   if (!std::isfinite(v)) return {v, 0};
   const double widened = e + roundings * (p.u * (std::fabs(v) + e)) + eta;
-  if (std::fabs(v) - widened > p.largest * (1 + 2 * p.u)) {
-    const bool saturates = p.dtype == DType::E4M3 || p.dtype == DType::E5M2;
-    return {std::copysign(saturates ? p.largest : kUnknown, v), 0};
-  }
+  if (saturates(p.dtype)) return saturated(v, widened, p.largest);
+  if (std::fabs(v) - widened > p.largest * (1 + 2 * p.u)) return {std::copysign(kUnknown, v), 0};
   // Compute types remember by their size that they may be infinite; a stored f16 would lose it when it is widened.
   const bool is_stored = p.dtype == DType::F16 || p.dtype == DType::BF16;
   return {v, is_stored && std::fabs(v) + widened > p.largest ? kUnknown : widened};

@@ -6,6 +6,7 @@
 // implementation may compute differently. Either may be empty, which means all zero.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -50,6 +51,9 @@ struct Column {
   double real_at(int64_t lane) const { return real[lanes == 1 ? 0 : static_cast<size_t>(lane)]; }
   int64_t integer_at(int64_t lane) const { return integer[lanes == 1 ? 0 : static_cast<size_t>(lane)]; }
   double bound_at(int64_t lane) const { return bound.empty() ? 0 : bound[lanes == 1 ? 0 : static_cast<size_t>(lane)]; }
+  bool is_tainted() const {
+    return std::any_of(taint.begin(), taint.end(), [](uint8_t t) { return t != 0; });
+  }
   bool taint_at(int64_t lane) const { return !taint.empty() && taint[lanes == 1 ? 0 : static_cast<size_t>(lane)]; }
 };
 

@@ -222,7 +222,7 @@ TileMachine::Step TileMachine::run_divergent_for(const ir::Op& op) {
   Column at, hi, by;
   values_.evaluate(a.lo, at), values_.evaluate(a.hi, hi), values_.evaluate(a.step, by);
   widen(at, lanes_.count);
-  if (!at.taint.empty() || !hi.taint.empty()) inconclusive = true;
+  if (at.is_tainted() || hi.is_tainted() || by.is_tainted()) inconclusive = true;
   const Lanes outer = lanes_;
   Step flow = Flow::Continue;
   while (flow && *flow == Flow::Continue) {
@@ -332,7 +332,7 @@ TileMachine::Step TileMachine::run_while(const ir::Op& op) {
     flow = run_region(test);
     if (!flow || *flow == Flow::EndBlock || test.ops.empty()) break;
     const Column condition = values_[test.ops.back()->operands[0]];
-    if (std::ranges::any_of(condition.taint, [](uint8_t t) { return t != 0; })) {
+    if (condition.is_tainted()) {
       inconclusive = true;
       break;
     }

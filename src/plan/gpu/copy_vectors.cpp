@@ -1,4 +1,4 @@
-// Copies between a fragment and a tensor in vectors of up to 16 bytes.
+// Copies between a fragment and a tensor or a tile in shared memory in vectors of up to 16 bytes.
 #include <algorithm>
 
 #include "plan/gpu/lowering.h"
@@ -7,14 +7,20 @@ namespace tilewright::plan::gpu {
 
 using ir::thread::CacheHint;
 
-// Neighbouring registers of `d` that are neighbours in memory, aligned, and inside or outside the tensor together: 1,
+/// Rows of the buffer begin in steps of 16 bytes and their elements are neighbours.
+bool Lowering::has_aligned_rows(const ir::Value* buffer) const {
+  if (const auto tile = shared_.find(buffer); tile != shared_.end())
+    return tile->second.has_panels || tile->second.pitch * bytes(buffer->type.dtype) % 16 == 0;
+  const int position = tile_.tensor_position(buffer);
+  return options_.aligned && position >= 0 && arguments_.strides(position).back().is_constant(1);
+}
+
+// Neighbouring registers of `d` that are neighbours in memory, aligned, and inside or outside the buffer together: 1,
 // 2, 4 or 8.
 int Lowering::run_length(const ir::View& view, const Distribution& d) const {
   const ir::Value* buffer = view.buffer;
-  const int position = tile_.tensor_position(buffer);
-  if (!options_.aligned || position < 0 || d.rank() == 0 || view.slices.empty() || !view.slices.back().keep) return 1;
+  if (d.rank() == 0 || view.slices.empty() || !view.slices.back().keep || !has_aligned_rows(buffer)) return 1;
   const auto extent = buffer->type.shape.back().constant();  // not known: the caller asks at run time
-  if (!arguments_.strides(position).back().is_constant(1)) return 1;
   const auto last = static_cast<size_t>(d.rank()) - 1;
   const ir::LinearForm start = ir::linear_form(view.slices.back().start);
   // Four words at most: assemblers take .v8 of bytes and move only the first.
@@ -40,8 +46,9 @@ Builder::Access Lowering::vector_access(const ir::View& view, bool is_load, int 
   const bool streams = !written_globals_.contains(view.buffer) &&
                        std::any_of(view.slices.begin(), view.slices.end(),
                                    [](const ir::Slice& s) { return !s.start.constant().has_value(); });
-  return {Space::Global, immediate, is_load && streams ? CacheHint::NoAllocate : CacheHint::None,
-          exists.is_constant ? Reg{} : exists.reg};
+  const Reg guard = exists.is_constant ? Reg{} : exists.reg;
+  if (shared_.contains(view.buffer)) return {Space::Shared, immediate, CacheHint::None, guard};
+  return {Space::Global, immediate, is_load && streams ? CacheHint::NoAllocate : CacheHint::None, guard};
 }
 
 /// Elements as the words a vector store takes: two of 16 bits in one.
@@ -103,7 +110,7 @@ void Lowering::load_vector(const VectorCopy& c, int r, Operand address, const Bu
   }
 }
 
-/// Moves the registers of a fragment from or to a global tensor in vectors.
+/// Moves the registers of a fragment from or to memory in vectors.
 void Lowering::copy_vectors(const VectorCopy& c) {
   const ir::Value* buffer = c.view->buffer;
   const Operand owner = c.is_load ? Operand(1) : owns(c.fragment->distribution);
@@ -115,7 +122,10 @@ void Lowering::copy_vectors(const VectorCopy& c) {
     const Operand exists = b_.logical_and(b_.logical_and(guard, owner), inside(buffer, where));
     if (exists.is(0) && !c.is_load) return;
     int immediate = 0;
-    const Operand address = global_address(tile_.tensor_position(buffer), where, immediate);
+    const auto tile = shared_.find(buffer);
+    const Operand address = tile != shared_.end()
+                                ? shared_address(tile->second, buffer->type, where, immediate)
+                                : global_address(tile_.tensor_position(buffer), where, immediate);
     const Builder::Access access = vector_access(*c.view, c.is_load, immediate, exists);
     c.is_load ? load_vector(c, r, address, access, exists) : store_vector(c, r, address, access);
   });

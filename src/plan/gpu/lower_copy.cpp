@@ -56,7 +56,7 @@ void Lowering::copy_converting(const ir::Op& o) {
   fragments_[a.src.buffer] = std::move(from);
 }
 
-/// The longest vector the copy can use: between a fragment and a tensor, no truth values.
+/// The longest vector the copy can use: between a fragment and memory, no truth values.
 int Lowering::vector_length(const ir::Op& o) const {
   const auto& a = o.as<ir::CopyAttributes>();
   const auto from = fragments_.find(a.src.buffer), to = fragments_.find(a.dst.buffer);

@@ -214,7 +214,7 @@ class Lowering {
   void copy_converting(const ir::Op& op);
   void copy_in_vectors(const ir::Op& op, Operand oob, int length);
   void copy_elements(const ir::Op& op, Operand oob);
-  /// Between the registers of a fragment and a tensor, `length` elements at a time.
+  /// Between the registers of a fragment and memory, `length` elements at a time.
   struct VectorCopy {
     const ir::View* view = nullptr;
     const Fragment* fragment = nullptr;
@@ -229,6 +229,7 @@ class Lowering {
   void store_vector(const VectorCopy& c, int r, Operand address, const Builder::Access& access);
   std::vector<Operand> packed_words(DType dtype, const std::vector<Operand>& elements);
   Builder::Access vector_access(const ir::View& view, bool is_load, int immediate, Operand exists) const;
+  bool has_aligned_rows(const ir::Value* buffer) const;
   int run_length(const ir::View& view, const Distribution& d) const;
   int vector_length(const ir::Op& copy) const;
   Operand copied_value(const ir::CopyAttributes& a, Operand x);

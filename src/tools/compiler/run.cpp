@@ -36,7 +36,7 @@ struct RunOptions {
 /// What `--in` gives: arrays, scalars, and optional tensors that are left out (`bias=none`).
 struct Inputs {
   std::map<std::string, HostTensor> arrays;
-  std::map<std::string, double> scalars;
+  std::map<std::string, std::string> scalars;  ///< numbers as written
   std::set<std::string> absent;
 };
 
@@ -53,15 +53,20 @@ void bind_from_inputs(const lang::KernelInfo& info, const std::map<std::string, 
   }
 }
 
+/// A scalar's value, as against the name of a file.
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  static_cast<void>(std::strtod(text.c_str(), &end));
+  return (!text.empty() && *end == '\0') || text == "true" || text == "false";
+}
+
 Result<Inputs> read_inputs(const std::vector<std::string>& texts) {
   auto named = parse_assignments(texts, "--in");
   if (!named) return std::unexpected(named.error());
   Inputs out;
   for (const auto& [name, spec] : *named) {
-    char* end = nullptr;
-    const double number = std::strtod(spec.c_str(), &end);
-    if (!spec.empty() && *end == '\0') {
-      out.scalars[name] = number;
+    if (is_number(spec)) {
+      out.scalars[name] = spec;
     } else if (spec == "none") {
       out.absent.insert(name);
     } else {
@@ -139,10 +144,7 @@ Status check_input_names(const lang::KernelInfo& info, const std::vector<std::st
           DiagnosticCode::E1804, fmt::format("--in: the kernel has no argument '{}'", name),
           near.empty() ? fmt::format("it takes: {}", fmt::join(known, ", ")) : fmt::format("did you mean '{}'?", near));
     }
-    char* end = nullptr;
-    static_cast<void>(std::strtod(spec.c_str(), &end));
-    const bool is_number = !spec.empty() && *end == '\0';
-    if (found->is_tensor == is_number) {
+    if (found->is_tensor == is_number(spec)) {
       return fail(DiagnosticCode::E1804,
                   fmt::format("--in: {} is a {}, '{}' is not", name, found->is_tensor ? "tensor" : "scalar", spec),
                   found->is_tensor ? "tensors are given as files: --in A=a.npy, or A=w.safetensors:name"
