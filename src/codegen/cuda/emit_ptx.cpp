@@ -253,6 +253,7 @@ class Emitter {
         const std::string_view cache = is_shared || is_cluster || hint == CacheHint::None ? ""
                                        : hint == CacheHint::Streaming                     ? ".cs"
                                        : hint == CacheHint::EvictFirst                    ? ".nc.L1::evict_first"
+                                       : hint == CacheHint::EvictLast                     ? ".L1::evict_last"
                                                                                           : ".nc.L1::no_allocate";
         const std::string vector = inst.out.size() > 1 ? fmt::format(".v{}", inst.out.size()) : "";
         return put("{}ld.{}{}{}.{} {}, {};", guard(inst), space, cache, vector, type,
@@ -261,8 +262,11 @@ class Emitter {
       case Op::Store: {
         const size_t count = inst.in.size() - 1;
         const std::string vector = count > 1 ? fmt::format(".v{}", count) : "";
-        const std::string_view cache =
-            !is_shared && !is_cluster && static_cast<CacheHint>(inst.attr[2]) == CacheHint::Streaming ? ".cs" : "";
+        const auto hint = static_cast<CacheHint>(inst.attr[2]);
+        const std::string_view cache = is_shared || is_cluster        ? ""
+                                       : hint == CacheHint::Streaming ? ".cs"
+                                       : hint == CacheHint::EvictLast ? ".L1::evict_last"
+                                                                      : "";
         return put("{}st.{}{}{}.{} {}, {};", guard(inst), space, cache, vector, type, address(inst, 0, inst.attr[0]),
                    count > 1 ? list(inst, 1, count) : in(inst, 1));
       }

@@ -46,7 +46,19 @@ void Lowering::allocate_shared() {
     // Rows an odd number of 16-byte pieces apart put eight neighbouring ones in different banks; 16-byte rows stay
     // aligned. Tiles that no matrix instruction reads are lengthened only where every row begins in the same bank.
     const int64_t row_bytes = tile.pitch * bytes(v->type.dtype);
-    if (rows > 1 && row_bytes % (feeds_matrix(v) ? 32 : 128) == 0) tile.pitch += 16 / bytes(v->type.dtype);
+    const ir::LayoutHint asked = op->hints.layout;
+    if (asked == ir::LayoutHint::Swizzled) {
+      throw Unsupported{
+          fail_at(DiagnosticCode::E2004, op->location,
+                  fmt::format("the hint {} cannot be followed: only tiles that the copy engine fills for "
+                              "wgmma are swizzled, and this grid has the portable form",
+                              to_text(op->hints)),
+                  "layout(\"padded\") is free of bank conflicts, too; without the hint the compiler chooses")
+              .error()};
+    }
+    const bool conflicts = rows > 1 && row_bytes % (feeds_matrix(v) ? 32 : 128) == 0;
+    if (asked == ir::LayoutHint::Padded || (asked == ir::LayoutHint::Inferred && conflicts))
+      tile.pitch += 16 / bytes(v->type.dtype);
     tile.stage_bytes = static_cast<int>((rows * tile.pitch * bytes(v->type.dtype) + 127) / 128 * 128);
     const int64_t stages = async_stages_.contains(v) ? async_stages_.at(v) : 1;
     tile.offset = reserve_shared(stages * tile.stage_bytes, 128, op->location);

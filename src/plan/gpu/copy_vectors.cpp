@@ -48,7 +48,9 @@ Builder::Access Lowering::vector_access(const ir::View& view, bool is_load, int 
                                    [](const ir::Slice& s) { return !s.start.constant().has_value(); });
   const Reg guard = exists.is_constant ? Reg{} : exists.reg;
   if (shared_.contains(view.buffer)) return {Space::Shared, immediate, CacheHint::None, guard};
-  return {Space::Global, immediate, is_load && streams ? CacheHint::NoAllocate : CacheHint::None, guard};
+  const CacheHint asked = cache_hint();
+  return {Space::Global, immediate, asked == CacheHint::None && is_load && streams ? CacheHint::NoAllocate : asked,
+          guard};
 }
 
 /// Elements as the words a vector store takes: two of 16 bits in one.
@@ -123,9 +125,8 @@ void Lowering::copy_vectors(const VectorCopy& c) {
     if (exists.is(0) && !c.is_load) return;
     int immediate = 0;
     const auto tile = shared_.find(buffer);
-    const Operand address = tile != shared_.end()
-                                ? shared_address(tile->second, buffer->type, where, immediate)
-                                : global_address(tile_.tensor_position(buffer), where, immediate);
+    const Operand address = tile != shared_.end() ? shared_address(tile->second, buffer->type, where, immediate)
+                                                  : global_address(tile_.tensor_position(buffer), where, immediate);
     const Builder::Access access = vector_access(*c.view, c.is_load, immediate, exists);
     c.is_load ? load_vector(c, r, address, access, exists) : store_vector(c, r, address, access);
   });

@@ -251,7 +251,11 @@ void HopperForm::issue(Ring& r, size_t i, std::vector<const Ring*>& begun) {
     for (const Operand& x :
          coordinates(*t.copy, t.copy->as<ir::CopyAttributes>().src, 0, int64_t{p} * t.span / t.element))
       in.push_back(x);
-    b_.emit(Op::TmaLoad, {}, in);
+    using ir::thread::CacheHint;
+    const CacheHint policy = t.copy->hints.cache == ir::CacheHint::Stream ? CacheHint::EvictFirst
+                             : t.copy->hints.cache == ir::CacheHint::Keep ? CacheHint::EvictLast
+                                                                          : CacheHint::None;
+    b_.emit(Op::TmaLoad, {}, in, {static_cast<int>(policy)});
   }
   if (i + 1 == r.tiles.size()) advance(r);
 }

@@ -22,6 +22,8 @@ std::optional<target::Wgmma> wgmma_of(DType a, DType b, DType c) {
 
 void HopperForm::check() {
   for (const ir::Op* op : l_.ops_) {
+    if (op->hints.layout == ir::LayoutHint::Rows || op->hints.layout == ir::LayoutHint::Padded)
+      throw No{fmt::format("the hint {}: tiles for wgmma are swizzled", to_text(op->hints))};
     check_shared_writes(*op);
     switch (op->kind) {
       case OpKind::Gemm: check_gemm(*op); break;

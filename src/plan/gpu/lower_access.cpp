@@ -5,7 +5,6 @@
 
 namespace tilewright::plan::gpu {
 
-using ir::thread::CacheHint;
 using ir::thread::Op;
 
 /// Truth values are 0 or 1 in a register of 32 bits; everything else is itself.
@@ -73,7 +72,7 @@ Operand Lowering::load(const ir::Value* buffer, const Coordinates& at, Operand o
   const Reg p = exists.is_constant ? Reg{} : exists.reg;
   if (p) b_.assign(raw, 0, type);
   b_.load_into(std::vector<Reg>{raw}, type, address,
-               {is_shared ? Space::Shared : Space::Global, immediate, CacheHint::None, p});
+               {is_shared ? Space::Shared : Space::Global, immediate, cache_hint(), p});
   const Operand x = from_memory(dtype, raw);
   return identity_select(exists, dtype, x, oob);
 }
@@ -99,7 +98,7 @@ void Lowering::store(const ir::Value* buffer, const Coordinates& at, Operand x, 
   const Operand raw = to_memory(dtype, x);
   b_.store(
       memory_type(dtype), address, std::vector<Operand>{raw},
-      {is_shared ? Space::Shared : Space::Global, immediate, CacheHint::None, exists.is_constant ? Reg{} : exists.reg});
+      {is_shared ? Space::Shared : Space::Global, immediate, cache_hint(), exists.is_constant ? Reg{} : exists.reg});
 }
 
 Operand Lowering::atomic(const ir::Value* buffer, ir::AtomicKind kind, const Coordinates& at, Operand x,

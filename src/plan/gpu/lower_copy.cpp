@@ -80,8 +80,18 @@ void Lowering::copy(const ir::Op& o) {
   accesses({src}, {dst});
   if (in_registers) return copy_converting(o);
   const int length = vector_length(o);
-  if (length == 1) return copy_elements(o, oob);
-  copy_in_vectors(o, oob, length);
+  copy_cache_ = o.hints.cache;
+  length == 1 ? copy_elements(o, oob) : copy_in_vectors(o, oob, length);
+  copy_cache_ = ir::CacheHint::Default;
+}
+
+ir::thread::CacheHint Lowering::cache_hint() const {
+  switch (copy_cache_) {
+    case ir::CacheHint::Default: return ir::thread::CacheHint::None;
+    case ir::CacheHint::Stream: return ir::thread::CacheHint::Streaming;
+    case ir::CacheHint::Keep: return ir::thread::CacheHint::EvictLast;
+  }
+  return ir::thread::CacheHint::None;
 }
 
 /// In vectors where the rows of the tensor are whole vectors, which is asked at run time when it is not known.

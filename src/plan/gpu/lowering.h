@@ -210,6 +210,7 @@ class Lowering {
   // ---- data on the move (lower_copy.cpp, copy_vectors.cpp)
   void fill(const ir::Op& op);
   void copy(const ir::Op& op);
+  ir::thread::CacheHint cache_hint() const;  ///< what the copy being lowered asks for
   void copy_registers(const ir::CopyAttributes& a, const Fragment& from, const Fragment& to);
   void copy_converting(const ir::Op& op);
   void copy_in_vectors(const ir::Op& op, Operand oob, int length);
@@ -358,6 +359,7 @@ class Lowering {
   int barrier_ = 0;
   int cluster_ = 1;  ///< blocks that work as one
   bool has_met_cluster_ = false;
+  ir::CacheHint copy_cache_ = ir::CacheHint::Default;
   int warps_m_ = 1, warps_n_ = 1;
   Reg shared_base_;
   int shared_bytes_ = 0;

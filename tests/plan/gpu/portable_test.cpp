@@ -281,6 +281,47 @@ kernel inner(X: f32[M, N], V: f32[N]) -> (Y: f32[M, N], S: f32[N])
   }
 }
 
+/// How often `op` asks for `hint`.
+int count_hints(const std::vector<ir::thread::Inst>& body, ir::thread::Op op, ir::thread::CacheHint hint) {
+  int n = 0;
+  for (const ir::thread::Inst& i : body) {
+    n += i.op == op && i.attr[1] == static_cast<int>(ir::thread::Space::Global) && i.attr[2] == static_cast<int>(hint);
+    n += count_hints(i.body, op, hint) + count_hints(i.orelse, op, hint);
+  }
+  return n;
+}
+
+TEST(Portable, HintsOfCachesAndLayoutsAreFollowedOrRefused) {
+  const auto text = [](const std::string& layout, const std::string& cache) {
+    return "kernel k(X: f32[M, 64]) -> (Y: f32[M, 64])\n{\n  grid (b: ceildiv(M, 16)) threads(64) {\n    s = shared "
+           "f32[16, 64]" +
+           layout + "\n    x = fragment f32[16, 64]\n    copy(X[b*16 :+ 16, :], x" + cache +
+           ")\n    copy(x, s)\n    copy(s, x)\n    copy(x, Y[b*16 :+ 16, :]" + cache + ")\n  }\n}\n";
+  };
+  const auto planned = [&](const std::string& layout, const std::string& cache, GpuPlan& plan) {
+    const GpuCase c{
+        text(layout, cache), "k", {}, {integers(DType::F32, {40, 64}, 1), integers(DType::F32, {40, 64}, 2)}, {}};
+    return run_case(c, kA100, {}, interp::Moment::Latest, 1, &plan);
+  };
+  using ir::thread::CacheHint;
+  using ir::thread::Op;
+  for (const auto& [cache, hint] : {std::pair{", cache = \"stream\"", CacheHint::Streaming},
+                                    std::pair{", cache = \"keep\"", CacheHint::EvictLast}}) {
+    GpuPlan plan;
+    ASSERT_EQ(planned("", cache, plan), "");
+    EXPECT_GT(count_hints(plan.programs[0].body, Op::Load, hint), 0) << cache;
+    EXPECT_GT(count_hints(plan.programs[0].body, Op::Store, hint), 0) << cache;
+  }
+  GpuPlan rows, padded, none;
+  ASSERT_EQ(planned(" layout(\"rows\")", "", rows), "");
+  ASSERT_EQ(planned(" layout(\"padded\")", "", padded), "");
+  EXPECT_EQ(rows.programs[0].shared_bytes, 16 * 64 * 4);
+  EXPECT_EQ(padded.programs[0].shared_bytes, 16 * 68 * 4);
+  EXPECT_EQ(planned(" layout(\"swizzled\")", "", none),
+            "the hint layout = \"swizzled\" cannot be followed: only tiles that the copy engine fills for wgmma are "
+            "swizzled, and this grid has the portable form");
+}
+
 // One barrier before an operation that reads one tile and writes another must not forget the read.
 TEST(Portable, ReadsBesideAWriteThatWaitsArePending) {
   const char* text = R"(
