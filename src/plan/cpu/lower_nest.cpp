@@ -278,7 +278,9 @@ GuardedBody Lowering::peel_guard(const Op& parallel) const {
     for_each_symbol(limit, [&](const Value* v) { is_outer &= values_.contains(v) || arguments_.index_of(v); });
     if (!is_outer) return whole;
     const int64_t beyond = options_.plant.is("lower_nest", 1) ? 1 : 0;  // planted: one iteration too many
-    out.extents[bounded] = min(out.extents[bounded], map(limit) + beyond);
+    const Index count = map(limit) + beyond;  // below zero where the guard holds for no iteration
+    const bool may_be_negative = !bounds_.is_never_negative(count) && !options_.plant.is("lower_nest", 2);
+    out.extents[bounded] = min(out.extents[bounded], may_be_negative ? max(count, number(0)) : count);
   }
   out.body = guard->regions[0], out.guard = guard;
   return out;
