@@ -200,6 +200,17 @@ void Generator::write_output(const Tile& tile, int number) {
     if (!excluded) return element();
     b_.if_else(b_.index_condition(logical_and(less(row, M), less(column, N))), element);
   });
+  if (!excluded || !c_.chance(40)) return;
+  // Once more where an element further on exists as well: at the edge that may be for no column of a block.
+  constexpr int64_t kFurther[] = {1, 2, 7, 17, 40, 100};
+  const int64_t further = kFurther[c_.pick(std::size(kFurther))];
+  b_.parallel(extents(Shape::Full), [&](const std::vector<Value*>& i) {
+    const Index row = by * block_m_ + b_.symbol(i[0]), column = bx * block_n_ + b_.symbol(i[1]);
+    b_.if_else(b_.index_condition(logical_and(less(row, M), less(column + further, N))),
+               [&](const std::vector<Value*>& = {}) {
+                 b_.store(out, {row, column}, b_.cast(b_.integer(DType::I32, 1), compute_type(dtype)));
+               });
+  });
 }
 
 }  // namespace tilewright::fuzz
