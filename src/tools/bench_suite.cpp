@@ -139,6 +139,10 @@ void add_suite_options(CLI::App& app, SuiteFlags& flags) {
   app.add_option("--row-seconds", flags.row_limit_s, "of a suite: a row takes fewer rounds rather than longer")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
+  app.add_option("--suite-seconds", flags.total_limit_s,
+                 "of a CPU suite but cpu-lifecycle: about this long for all rows together, with fewer rounds each; "
+                 "--resume goes on where an interrupted suite stopped")
+      ->check(CLI::Range(1.0, 86400.0));
 }
 
 Result<ExitCode> run_suite_command(const SuiteFlags& flags, const SuiteRun& run, const Session& session) {
@@ -154,6 +158,12 @@ Result<ExitCode> run_suite_command(const SuiteFlags& flags, const SuiteRun& run,
   options.filter = flags.filter;
   if (flags.rounds > 0) options.rounds = flags.rounds;
   options.row_limit_s = flags.row_limit_s;
+  options.total_limit_s = flags.total_limit_s;
+  std::error_code error;
+  std::filesystem::create_directories(run.out, error);
+  options.record = std::filesystem::path(run.out) / fmt::format("suite-{}.jsonl", options.suite.name);
+  options.program = file_identity(session.executable);
+  options.resume = run.resume;
   options.seed = run.seed;
   options.show_progress = run.show_progress;
   options.timeout_ms = run.timeout_ms;

@@ -10,9 +10,10 @@ struct SuiteFlags {
   std::string filter;
   int rounds = 0;  ///< 0: what is usual for the suite
   double row_limit_s = 20;
+  double total_limit_s = 0;  ///< 0: none
 };
 
-/// --suite, --filter, --rounds, --row-seconds.
+/// --suite, --filter, --rounds, --row-seconds, --suite-seconds.
 void add_suite_options(CLI::App& app, SuiteFlags& flags);
 
 struct SuiteRun {
