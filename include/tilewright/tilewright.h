@@ -148,7 +148,10 @@ typedef struct tw_device_options {
   int32_t threads;  /* of the device's own pool, the caller included; 0: all that the process may use */
   int32_t debugger; /* 1: gdb sees the symbols and lines of loaded kernels */
   int32_t perf_map; /* 1: /tmp/perf-<pid>.map for perf */
-  int32_t reserved;
+  /* How long an idle worker of the device's own pool looks for the next call before it blocks, in microseconds; 0: 40;
+   * negative: it blocks at once. While workers look, a parallel call starts in half a microsecond, from a blocked one
+   * in tens; but they take processor time from whatever else runs between calls. */
+  int32_t spin_us;
   const tw_pool* pool; /* the caller's threads instead; copied; what it points to must outlive the device */
   tw_print print;      /* NULL: `print` of kernels does nothing */
   void* print_context;

@@ -168,7 +168,7 @@ class CpuDevice final : public Device {
     if (options.pool) {
       pool_ = *options.pool;
     } else {
-      own_pool_ = std::make_unique<ThreadPool>(options.threads);
+      own_pool_ = std::make_unique<ThreadPool>(options.threads, options.spin_us);
       pool_ = own_pool_->interface();
     }
     options_.pool = nullptr;

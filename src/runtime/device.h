@@ -50,6 +50,7 @@ class Device {
 
 struct CpuOptions {
   int threads = 0;                ///< of the device's own pool, the caller included; 0: all the process may use
+  int32_t spin_us = 0;            ///< of its workers while idle; see ThreadPool
   const tw_pool* pool = nullptr;  ///< the caller's, copied; must outlive the device's plans
   CodeVisibility visibility;
   tw_print print = nullptr;

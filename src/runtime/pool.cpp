@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kOpen = uint64_t{1} << 31;
 constexpr uint64_t kInside = kOpen - 1;
 constexpr int kSpins = 2000;
-constexpr int64_t kBlockAfterNs = 40'000;
+constexpr int64_t kBlockAfterNs = 40'000;  ///< unless the pool is told otherwise
 
 uint32_t job_number(uint64_t state) { return static_cast<uint32_t>(state >> 32); }
 
@@ -57,7 +57,10 @@ std::atomic<uint32_t>* map_wiped_word() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : size_(threads > 0 ? threads : usable_cpus()), life_(map_wiped_word()) {}
+ThreadPool::ThreadPool(int threads, int32_t spin_us)
+    : size_(threads > 0 ? threads : usable_cpus()),
+      block_after_ns_(spin_us == 0 ? kBlockAfterNs : std::max<int64_t>(0, int64_t{spin_us} * 1000)),
+      life_(map_wiped_word()) {}
 
 ThreadPool::~ThreadPool() {
   if (life_->load() == Running) {
@@ -136,11 +139,11 @@ bool ThreadPool::wait_for_job(uint32_t seen, uint64_t& state) {
       state = state_.load(std::memory_order_acquire);
       return true;
     }
-    bool is_late = park_.load(std::memory_order_relaxed);
-    if (round % 64 == 63 || round > kSpins) {
+    bool is_late = block_after_ns_ == 0 || park_.load(std::memory_order_relaxed);
+    if (!is_late && (round % 64 == 63 || round > kSpins)) {
       const int64_t now = now_ns();
       if (idle_since == 0) idle_since = now;
-      is_late = is_late || now - idle_since > kBlockAfterNs;
+      is_late = now - idle_since > block_after_ns_;
     }
     if (is_late) {
       sleep(seen);
@@ -148,6 +151,7 @@ bool ThreadPool::wait_for_job(uint32_t seen, uint64_t& state) {
       idle_since = 0;
     } else if (round > kSpins) {
       sched_yield();
+      round = kSpins;  // counts no further
     } else {
       pause();
     }

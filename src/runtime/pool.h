@@ -1,9 +1,9 @@
 // The default thread pool of a CPU device, behind the three functions of tw_pool.
 //
 // Fork-join costs about half a microsecond while the workers are awake. An idle worker spins, then yields, and blocks
-// within 50 µs. Threads start with the first run and are started anew in a child after fork(). A run that finds the
-// pool busy (another thread's call, or a nested one) happens on its caller alone. Nothing is allocated after the
-// threads exist.
+// within 50 µs or the time asked for. Threads start with the first run and are started anew in a child after fork(). A
+// run that finds the pool busy (another thread's call, or a nested one) happens on its caller alone. Nothing is
+// allocated after the threads exist.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,9 @@ namespace tilewright::runtime {
 
 class ThreadPool {
  public:
-  /// `threads` counts the caller; 0: as many as the process may use.
-  explicit ThreadPool(int threads = 0);
+  /// `threads` counts the caller; 0: as many as the process may use. `spin_us`: how long an idle worker looks for a job
+  /// before it blocks; 0: the default, negative: not at all.
+  explicit ThreadPool(int threads = 0, int32_t spin_us = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -51,6 +52,7 @@ class ThreadPool {
   void take_ranges(int32_t index);
 
   const int32_t size_;
+  const int64_t block_after_ns_;
   std::atomic<uint32_t>* life_;
   std::vector<Worker> workers_;
 

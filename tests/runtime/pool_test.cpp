@@ -60,6 +60,20 @@ TEST(ThreadPool, WorkersBlockWhenIdleAndComeBack) {
   }
 }
 
+/// Workers that look for work for a minute are still awake after a run; workers that do not look at all are asleep
+/// soon.
+TEST(ThreadPool, LooksForWorkAsLongAsAsked) {
+  ThreadPool patient(2, 60'000'000), hasty(2, -1);
+  for (ThreadPool* pool : {&patient, &hasty}) EXPECT_EQ(covered(*pool, 100, 1), std::vector<int>(100, 1));
+  for (int wait = 0; hasty.sleeping_workers() < 1 && wait < 5000; ++wait) usleep(1000);
+  EXPECT_EQ(hasty.sleeping_workers(), 1);
+  EXPECT_EQ(patient.sleeping_workers(), 0);
+  patient.idle();
+  for (int wait = 0; patient.sleeping_workers() < 1 && wait < 5000; ++wait) usleep(1000);
+  EXPECT_EQ(patient.sleeping_workers(), 1);
+  EXPECT_EQ(covered(hasty, 100, 1), std::vector<int>(100, 1));
+}
+
 TEST(ThreadPool, NestedAndConcurrentRunsFinish) {
   ThreadPool pool(3);
   std::atomic<int64_t> total = 0;

@@ -52,6 +52,7 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
     if (std::string_view(name) == "cpu") {
       *device = new tw_device{
           "cpu", open_cpu({.threads = options.threads,
+                           .spin_us = options.spin_us,
                            .pool = options.pool,
                            .visibility = {.debugger = options.debugger != 0, .perf_map = options.perf_map != 0},
                            .print = options.print,
