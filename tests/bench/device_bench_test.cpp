@@ -81,6 +81,7 @@ TEST_F(DeviceBench, WithoutADriverEveryCellSaysSo) {
 }
 
 TEST_F(DeviceBench, AKernelOfOursIsCompiledLoadedAndLaunchedThere) {
+  if (test::tilewright({"run", "--help"}).code != 0) GTEST_SKIP() << "built without the compiler";
   const auto answer =
       run(on_device({"bench", "tile:kernels/elementwise.tile:add", "--op", "add:1000", "--budget", "selftest",
                      "--no-reference", "--model", "none", "--out", out_.string(), "--no-progress"}),
@@ -102,6 +103,7 @@ TEST_F(DeviceBench, SuiteHopperWithoutADeviceListsEveryRowWithTheReason) {
 }
 
 TEST_F(DeviceBench, SuiteHopperOnAnotherDeviceThanAHopperGoesToTheEnd) {
+  if (test::tilewright({"run", "--help"}).code != 0) GTEST_SKIP() << "built without the compiler";
   const auto answer =
       run({"bench", "--suite", "hopper", "--filter", "launch", "--out", out_.string(), "--no-progress"}, true);
   EXPECT_EQ(answer.code, 6) << answer.out << answer.err;

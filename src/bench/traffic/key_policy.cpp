@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -38,7 +39,9 @@ Result<std::vector<int64_t>> sizes_of_snapshot(const nlohmann::json& snapshot, c
 
 Result<std::vector<int64_t>> read_buckets(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(DiagnosticCode::E1643, fmt::format("cannot read the bucket list '{}'", path), kHelp);
+  std::error_code ignored;
+  if (!in || std::filesystem::is_directory(path, ignored))  // a folder opens, and cannot be read
+    return fail(DiagnosticCode::E1643, fmt::format("cannot read the bucket list '{}'", path), kHelp);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_object()) return sizes_of_snapshot(json, path);

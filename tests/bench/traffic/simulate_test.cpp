@@ -58,7 +58,7 @@ TEST(KeyPolicy, RoundsUpAndNeverDown) {
 }
 
 TEST(KeyPolicy, RefusesWhatItDoesNotKnow) {
-  for (const char* text : {"", "pad", "pad0", "pad-1", "padx", "pow3", "buckets=/nonexistent"}) {
+  for (const char* text : {"", "pad", "pad0", "pad-1", "padx", "pow3", "buckets=/nonexistent", "buckets=/"}) {
     EXPECT_FALSE(KeyPolicy::parse(text).has_value()) << text;
   }
   EXPECT_FALSE(KeyPolicy::from_buckets({}, "b").has_value());
