@@ -17,16 +17,26 @@ std::unique_ptr<Subject> subject_for(const char* architecture) {
   return make_thread_subject(*target::parse_gpu(architecture));
 }
 
-void expect_agreement(const char* architecture, int64_t cases, uint64_t seed) {
+CampaignReport expect_agreement(const char* architecture, int64_t cases, uint64_t seed, Focus focus = Focus::Any) {
   const auto subject = subject_for(architecture);
-  const CampaignReport report =
-      run_campaign(*subject, {.cases = cases, .seed = seed, .generate = {.matrix = true}, .shrink_tries = 100});
+  const CampaignReport report = run_campaign(
+      *subject, {.cases = cases, .seed = seed, .generate = {.matrix = true, .focus = focus}, .shrink_tries = 100});
   for (const Failure& f : report.failures) ADD_FAILURE() << "case " << f.number << ": " << f.detail << "\n" << f.kernel;
   EXPECT_EQ(report.cases, cases);
   for (const auto& [form, n] : report.forms) std::printf("%4ld × %s\n", static_cast<long>(n), form.c_str());
+  return report;
 }
 
 TEST(ThreadPrograms, AgreeWithTheInterpreterOnHopper) { expect_agreement("sm_90a", 60, 3); }
+// Without a focus few cases, or none, are products that wgmma takes.
+TEST(ThreadPrograms, ProductsOnHopperAgreeWithTheInterpreter) {
+  const CampaignReport report = expect_agreement("sm_90a", 24, 5, Focus::Products);
+  int64_t on_wgmma = 0;
+  for (const auto& [form, n] : report.forms)
+    if (form.starts_with("wgmma")) on_wgmma += n;
+  EXPECT_GT(on_wgmma, 4);
+}
+
 TEST(ThreadPrograms, AgreeWithTheInterpreterOnAmpere) { expect_agreement("sm_80", 40, 4); }
 
 /// Mistakes of the form that has warps of roles, rings and wgmma.
