@@ -109,6 +109,8 @@ bool is_aligned_class(const Arrays& arrays) {
 }
 
 bool is_large_class(const Arrays& arrays) {
+  for (const ir::ConstantAttributes& scalar : arrays.scalars)
+    if (scalar.integer > plan::gpu::kLargestExtent || scalar.integer < -plan::gpu::kLargestExtent) return true;
   return std::ranges::any_of(arrays.tensors, [](const HostTensor& t) {
     return std::ranges::any_of(t.shape, [](int64_t n) { return n > plan::gpu::kLargestExtent; });
   });

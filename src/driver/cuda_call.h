@@ -16,7 +16,7 @@ Result<target::Gpu> gpu_facts(const cuda::Device& device);
 /// True when every array meets the fast class: pitches that are multiples of 16 bytes (device allocations are aligned).
 bool is_aligned_class(const Arrays& arrays);
 
-/// True when an array has an extent that 32-bit index arithmetic does not take.
+/// True when an array has an extent, or the call an integer, that 32-bit index arithmetic does not take.
 bool is_large_class(const Arrays& arrays);
 
 class CudaKernel {

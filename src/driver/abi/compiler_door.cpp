@@ -194,6 +194,9 @@ std::expected<void, Diagnostic> infer_dtypes(const lang::Source& source, const t
 plan::gpu::Options class_of(const tw_arguments* arguments) {
   plan::gpu::Options out;
   if (!arguments) return out;
+  for (const tw_scalar& s : std::span(arguments->scalars, arguments->scalar_count))
+    out.wide_indices |= s.kind == TW_SCALAR_INTEGER &&
+                        (s.value.integer > plan::gpu::kLargestExtent || s.value.integer < -plan::gpu::kLargestExtent);
   for (const tw_tensor& t : std::span(arguments->tensors, arguments->tensor_count)) {
     if (t.flags & TW_TENSOR_ABSENT || !t.extents || t.dtype < 0 || t.dtype > static_cast<int32_t>(DType::E5M2))
       continue;

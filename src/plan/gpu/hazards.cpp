@@ -12,7 +12,7 @@ using ir::thread::Op;
 bool Lowering::is_tracked(const ir::Value* buffer) const {
   if (shared_.contains(buffer)) return true;
   return buffer->type.space == ir::MemorySpace::Global && written_globals_.contains(buffer) &&
-         read_globals_.contains(buffer);
+         (read_globals_.contains(buffer) || rewritten_globals_.contains(buffer));
 }
 bool Lowering::read_needs_barrier(const ir::Value* buffer) const {
   const bool forgets = options_.plant.is("gpu_barriers", 1);  // plant 1: what was written is read without a barrier

@@ -377,6 +377,7 @@ class Lowering {
   std::unordered_map<const ir::Value*, std::vector<Reg>> variables_;  ///< var and local buffers
   std::unordered_map<const ir::Value*, Operand> values_;
   std::unordered_set<const ir::Value*> written_globals_, read_globals_;
+  std::unordered_set<const ir::Value*> rewritten_globals_;  ///< elements may be written by more than one thread
   std::unordered_set<const ir::Value*> pending_writes_, pending_reads_;
   std::unordered_set<const ir::Value*> unrounded_;               ///< narrow fragments whose readers round
   std::unordered_map<const ir::Value*, uint64_t> element_uses_;  ///< parallel variables a value depends on, as bits

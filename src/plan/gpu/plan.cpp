@@ -148,6 +148,12 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
                                      data.computed->name.empty() ? "data" : data.computed->name),
                          data.computed->def->location});
   }
+  if (data.large && !options.wide_indices) {
+    options.wide_indices = true;
+    out.facts.push_back({"indices",
+                         "64 bits: a step of an index may leave 32 bits (a product of sizes, or a large constant)",
+                         data.large->location});
+  }
   out.wide_indices = options.wide_indices;
   out.recipe.kernel = tile.name;
   out.recipe.target = "cuda:" + gpu.name;
@@ -179,8 +185,9 @@ Result<GpuPlan> plan(const ir::Kernel& tile, const target::Gpu& gpu, const Optio
       const AskedInstructions asked = asked_by(*grid);
       if (asked.no_wgmma) why_not = "a hint keeps wgmma out";
       if (options.wide_indices)
-        why_not = fmt::format("{}: indices of 64 bits",
-                              data.computed ? "an index depends on data" : "an extent may exceed 2^30");
+        why_not = fmt::format("{}: indices of 64 bits", data.computed ? "an index depends on data"
+                                                        : data.large  ? "an index may leave 32 bits"
+                                                                      : "an extent may exceed 2^30");
       if (options.hopper && gpu.has_hopper && options.aligned && !asked.no_wgmma && !options.wide_indices) {
         std::vector<Fact> facts;
         Lowering lowering(tile, *grid, arguments, slots, out.recipe, gpu, options, name, facts);

@@ -12,14 +12,43 @@ using ir::OpKind;
 using ir::thread::Op;
 using ir::thread::SpecialRegister;
 
+namespace {
+
+/// Regions that `view` names in two turns of the loop never share an element: some dimension moves on by its extent.
+bool moves_on(const ir::View& view, const ir::Op& loop) {
+  const ir::Value* variable = loop.regions[0]->arguments.empty() ? nullptr : loop.regions[0]->arguments[0];
+  return std::ranges::any_of(view.slices, [&](const ir::Slice& s) {
+    const auto extent = s.keep ? s.extent.constant() : std::optional<int64_t>(1);
+    const ir::LinearForm start = ir::linear_form(s.start);
+    return extent && std::ranges::any_of(start.terms, [&](const ir::LinearForm::Term& t) {
+             return t.factor.symbol() == variable && std::abs(t.coefficient) >= *extent;
+           });
+  });
+}
+
+}  // namespace
+
 void Lowering::find_global_uses() {
+  const auto writes = [&](const ir::Value* buffer) {
+    if (!written_globals_.insert(buffer).second) rewritten_globals_.insert(buffer);
+  };
   for (const ir::Op* op : ops_) {
     const Views views = views_of(*op);
     for (const ir::View* v : views.reads) read_globals_.insert(v->buffer);
-    for (const ir::View* v : views.writes) written_globals_.insert(v->buffer);
+    for (const ir::View* v : views.writes) writes(v->buffer);
     if (op->kind == OpKind::Load) read_globals_.insert(op->as<ir::AccessAttributes>().buffer);
     if (op->kind == OpKind::Atomic) read_globals_.insert(op->as<ir::AtomicAttributes>().buffer);
-    if (const ir::Value* buffer = stored_buffer(*op)) written_globals_.insert(buffer);
+    if (const ir::Value* buffer = stored_buffer(*op)) writes(buffer);
+  }
+  for (const ir::Op* loop : ops_) {  // turns of a loop of the block may write the same element by different threads
+    if (loop->kind != OpKind::For && loop->kind != OpKind::Pipelined && loop->kind != OpKind::While) continue;
+    for (const ir::Op* op : ops_) {
+      if (op == loop || !is_below(*loop, *op)) continue;
+      for (const ir::View* v : views_of(*op).writes)
+        if (loop->kind == OpKind::While || !moves_on(*v, *loop)) rewritten_globals_.insert(v->buffer);
+      if (op->kind == OpKind::Parallel)
+        for_each_store(*op->regions[0], [&](const ir::Value* v) { rewritten_globals_.insert(v); });
+    }
   }
 }
 
