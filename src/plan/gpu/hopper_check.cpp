@@ -56,6 +56,9 @@ void HopperForm::check() {
     if (is_global(v) && written_.contains(v)) throw No{fmt::format("{} is both read and written", v->name)};
     if (is_shared_tile(v)) throw No{fmt::format("shared tile {} is read by more than products", v->name)};
   }
+  l_.find_global_uses();
+  for (const ir::Value* v : l_.rewritten_globals_)
+    if (is_global(v)) throw No{fmt::format("{} is written by several operations or turns of a loop", v->name)};
 }
 
 /// Shared tiles are stages of rings: only copies from global memory (check_copy) may fill them.
