@@ -34,7 +34,8 @@ if(TARGET tw_driver_abi AND TILEWRIGHT_COMPILER)
               $<TARGET_OBJECTS:tw_runtime_cuda>)
   target_link_libraries(tilewright_library PRIVATE tw_driver)
   target_link_options(tilewright_library PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections
-                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/runtime/abi/exports.map)
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/src/driver/abi/exports.map)
+  set_target_properties(tilewright_library PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/src/driver/abi/exports.map)
   set_target_properties(tilewright_library PROPERTIES OUTPUT_NAME tilewright VERSION ${PROJECT_VERSION} SOVERSION 1
                         LINKER_LANGUAGE CXX EXPORT_NAME compiler)
   target_include_directories(tilewright_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)

@@ -115,6 +115,7 @@ template <>
 struct DTypeOf<e5m2> : std::integral_constant<tw_dtype, TW_E5M2> {};
 
 /// A view of the caller's memory: element type from the pointer, read-only from `const`. At most TW_MAX_RANK axes.
+/// Strides are in elements; another number of them than of extents is refused by whatever takes the tensor (E1404).
 class Tensor {
  public:
   using Extents = std::initializer_list<std::int64_t>;
@@ -129,15 +130,33 @@ class Tensor {
 
   /// Of a type known only at run time.
   Tensor(void* data, tw_dtype dtype, Extents extents, Extents strides = {}, std::uint32_t flags = 0,
-         tw_device_kind device = TW_CPU) {
+         tw_device_kind device = TW_CPU)
+      : Tensor(data, dtype, extents.begin(), extents.size(), strides.size() > 0 ? strides.begin() : nullptr, flags,
+               device) {
+    if (strides.size() > 0 && strides.size() != extents.size()) tensor_.rank = -1;
+  }
+
+  /// Of a shape known only at run time: `rank` extents, and as many strides or nullptr for row-major without gaps.
+  Tensor(void* data, tw_dtype dtype, const std::int64_t* extents, std::size_t rank, const std::int64_t* strides,
+         std::uint32_t flags = 0, tw_device_kind device = TW_CPU) {
     tensor_.data = data;
     tensor_.dtype = dtype;
     tensor_.flags = flags;
     tensor_.device = device;
-    tensor_.rank = static_cast<std::int32_t>(extents.size());
-    has_strides_ = strides.size() == extents.size() && strides.size() > 0;
-    copy(extents, extents_);
-    copy(strides, strides_);
+    tensor_.rank = static_cast<std::int32_t>(rank);
+    has_strides_ = strides != nullptr;
+    for (std::size_t i = 0; i < rank && i < extents_.size(); ++i) {
+      extents_[i] = extents[i];
+      if (strides) strides_[i] = strides[i];
+    }
+  }
+
+  /// What the C interface gave, as tw_tensor_from_dlpack(); extents and strides are copied.
+  explicit Tensor(const tw_tensor& view) : tensor_(view), has_strides_(view.strides != nullptr) {
+    for (std::size_t i = 0; view.extents && i < extents_.size() && i < static_cast<std::size_t>(view.rank); ++i) {
+      extents_[i] = view.extents[i];
+      if (view.strides) strides_[i] = view.strides[i];
+    }
   }
 
   /// The view; its arrays point into this object.
@@ -149,13 +168,6 @@ class Tensor {
   }
 
  private:
-  static void copy(Extents from, std::array<std::int64_t, TW_MAX_RANK>& to) {
-    std::size_t i = 0;
-    for (const std::int64_t value : from) {
-      if (i < to.size()) to[i++] = value;
-    }
-  }
-
   tw_tensor tensor_{};
   std::array<std::int64_t, TW_MAX_RANK> extents_{};
   std::array<std::int64_t, TW_MAX_RANK> strides_{};

@@ -92,7 +92,9 @@ typedef enum tw_device_kind { TW_CPU = 0, TW_CUDA = 1 } tw_device_kind;
 #define TW_TENSOR_READ_ONLY 1u
 #define TW_TENSOR_ABSENT 2u
 
-/* A view of memory that the caller owns. Nothing is copied; the arrays must live as long as the call. */
+/* A view of memory that the caller owns. Nothing is copied; the arrays must live as long as the call. A tensor that the
+ * kernel writes must not overlap itself: no two positions may name one element (a stride of 0 is refused, others are
+ * the caller's care). */
 typedef struct tw_tensor {
   void* data;
   const int64_t* extents; /* `rank` values; zero is valid */
@@ -105,7 +107,8 @@ typedef struct tw_tensor {
 
 typedef enum tw_scalar_kind { TW_SCALAR_DEFAULT = 0, TW_SCALAR_INTEGER = 1, TW_SCALAR_FLOAT = 2 } tw_scalar_kind;
 
-/* A scalar argument. An integer is accepted for any dtype that can hold it (of u64 it is the bits), a float for float dtypes (rounded once). */
+/* A scalar argument. An integer is accepted for any dtype that can hold it (of u64 it is the bits), a float for float
+ * dtypes (rounded once). */
 typedef struct tw_scalar {
   int32_t kind; /* tw_scalar_kind; TW_SCALAR_DEFAULT takes the kernel's default */
   int32_t reserved;
@@ -126,9 +129,9 @@ typedef struct tw_arguments {
 /* ---- devices --------------------------------------------------------------------------------------------------- */
 
 /* Calls task(context, begin, end, worker) for disjoint ranges that cover [0, count), from at most size() threads at
- * once, and returns when all are done. `worker` is in [0, size()) and no two calls with one number overlap in time.
- * Ranges hold `grain` indices or fewer. run() may be entered from several threads at once; `idle` says that no work
- * will come for a while. */
+ * once, and returns when all are done (a range that it leaves out is output that is not written; nothing may be
+ * thrown). `worker` is in [0, size()) and no two calls with one number overlap in time. Ranges hold `grain` indices or
+ * fewer. run() may be entered from several threads at once; `idle` says that no work will come for a while. */
 typedef void (*tw_task)(void* context, int64_t begin, int64_t end, int32_t worker);
 typedef struct tw_pool {
   void* self;
@@ -188,7 +191,8 @@ TW_API tw_status* tw_plan_load_file(tw_device* device, const char* path, tw_plan
  * entries of the recipe's launches, in order. */
 TW_API tw_status* tw_plan_link(tw_device* device, const void* recipe, size_t size, const tw_cpu_entry* entries,
                                size_t entry_count, tw_plan** plan);
-TW_API void tw_plan_free(tw_plan* plan); /* NULL is allowed */
+/* NULL is allowed. Not while the plan is executing. */
+TW_API void tw_plan_free(tw_plan* plan);
 
 typedef enum tw_access { TW_IN = 0, TW_OUT = 1, TW_INOUT = 2 } tw_access;
 typedef struct tw_tensor_info {

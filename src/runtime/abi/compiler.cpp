@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "runtime/abi/handles.h"
@@ -59,7 +60,14 @@ tw_status* tw_compiler_describe(tw_compiler* compiler, const char* path, tw_comp
 tw_status* tw_compiler_compile(tw_compiler* compiler, const tw_compile_request* given, tw_compiled** compiled) {
   if (!compiler || !given || !compiled) return null_handle(compiler ? "request" : "compiler");
   return guarded([&] {
+    if (tw_status* refused = refuse_struct_size("tw_compile_request", given->struct_size,
+                                                offsetof(tw_compile_request, cache_folder), sizeof(tw_compile_request)))
+      return refused;
     const tw_compile_request from = read_request(*given);
+    if (!from.parameters && from.parameter_count > 0) return null_handle("the array of parameters");
+    if (const tw_arguments* a = from.arguments)
+      if ((!a->tensors && a->tensor_count > 0) || (!a->scalars && a->scalar_count > 0))
+        return null_handle("the array of arguments");
     CompilerRequest request;
     request.path = text(from.path);
     request.source = text(from.source);

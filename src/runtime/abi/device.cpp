@@ -1,4 +1,5 @@
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
@@ -30,6 +31,24 @@ tw_status* open_cuda_device(std::string_view name, const tw_device_options& opti
   return nullptr;
 }
 
+constexpr int32_t kMostThreads = 4096;
+
+/// Options that would fail later, or at every call.
+tw_status* refuse_options(const tw_device_options& options) {
+  const auto refuse = [](std::string message) {
+    return make_status(Failure{FailureCode::unknown_argument, std::move(message)});
+  };
+  if (options.threads < 0 || options.threads > kMostThreads)
+    return refuse("threads is " + std::to_string(options.threads) +
+                  ": allowed are 0 (all that the process may use) to " + std::to_string(kMostThreads));
+  const tw_pool* pool = options.pool;
+  if (!pool) return nullptr;
+  if (!pool->run) return null_handle("pool->run");
+  if (!pool->size) return null_handle("pool->size");
+  const int32_t size = pool->size(pool->self);
+  return size >= 1 ? nullptr : refuse("pool->size() is " + std::to_string(size) + ": it must be at least 1");
+}
+
 bool is_inside(const tw_buffer& buffer, size_t offset, size_t bytes) {
   return offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
@@ -48,7 +67,12 @@ tw_status* tw_device_open(const char* name, const tw_device_options* given, tw_d
     if (!device) return null_handle("device");
     *device = nullptr;
     if (!name) return null_handle("device name");
+    if (given)
+      if (tw_status* refused = refuse_struct_size("tw_device_options", given->struct_size,
+                                                  offsetof(tw_device_options, debugger), sizeof(tw_device_options)))
+        return refused;
     const tw_device_options options = read_options(given);
+    if (tw_status* refused = refuse_options(options)) return refused;
     if (std::string_view(name) == "cpu") {
       *device = new tw_device{
           "cpu", open_cpu({.threads = options.threads,

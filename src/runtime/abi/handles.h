@@ -41,6 +41,8 @@ tw_status* make_status(const Failure& failure);
 tw_status* make_status(int32_t code, std::string name, std::string message);
 inline tw_status* make_status(const Status& status) { return status ? nullptr : make_status(status.error()); }
 tw_status* null_handle(const char* what);
+/// NULL when the caller's struct reaches at least to its `least` bytes: one that was never filled is refused.
+tw_status* refuse_struct_size(const char* what, size_t given, size_t least, size_t own);
 
 /// Runs `body`, which returns a tw_status*; nothing thrown leaves the library.
 template <typename Body>

@@ -15,6 +15,13 @@ tw_status* null_handle(const char* what) {
   return make_status(Failure{FailureCode::invalid_handle, std::string(what) + " is null"});
 }
 
+tw_status* refuse_struct_size(const char* what, size_t given, size_t least, size_t own) {
+  if (given >= least) return nullptr;
+  return make_status(Failure{FailureCode::invalid_handle, std::string(what) + ": struct_size is " +
+                                                              std::to_string(given) + ", set it to sizeof(" + what +
+                                                              "), here " + std::to_string(own)});
+}
+
 }  // namespace tilewright::runtime
 
 extern "C" {

@@ -201,6 +201,62 @@ TEST_F(Library, ATargetNobodyKnowsIsNamed) {
             "cpu:x86-64-v4, cuda, cuda:sm_80, cuda:sm_90a\n");
 }
 
+TEST_F(Library, WhatWasNotFilledIsRefused) {
+  tw_compile_request request = {};
+  tw_compiled* compiled = nullptr;
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)),
+            "E1417: tw_compile_request: struct_size is 0, set it to sizeof(tw_compile_request), here " +
+                std::to_string(sizeof request));
+  request.struct_size = sizeof request;
+  request.path = "test.tile";
+  request.source = kScale;
+  request.parameter_count = 3;
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "E1417: the array of parameters is null");
+  const tw_arguments arguments = {nullptr, 2, nullptr, 0};
+  request.parameter_count = 0;
+  request.arguments = &arguments;
+  EXPECT_EQ(take(tw_compiler_compile(compiler_, &request, &compiled)), "E1417: the array of arguments is null");
+}
+
+TEST_F(Library, DeviceOptionsThatCannotServeAreRefused) {
+  const auto open = [](tw_device_options options) {
+    tw_device* device = nullptr;
+    const std::string text = take(tw_device_open("cpu", &options, &device));
+    tw_device_close(device);
+    return text;
+  };
+  EXPECT_EQ(open({}), "E1417: tw_device_options: struct_size is 0, set it to sizeof(tw_device_options), here " +
+                          std::to_string(sizeof(tw_device_options)));
+  tw_device_options options = {};
+  options.struct_size = sizeof options;
+  EXPECT_EQ(open(options), "ok: ");
+  options.threads = 100000;
+  EXPECT_EQ(open(options), "E1416: threads is 100000: allowed are 0 (all that the process may use) to 4096");
+  options.threads = -3;
+  EXPECT_EQ(open(options), "E1416: threads is -3: allowed are 0 (all that the process may use) to 4096");
+  tw_pool pool = {};
+  options.threads = 0;
+  options.pool = &pool;
+  EXPECT_EQ(open(options), "E1417: pool->run is null");
+  pool.run = [](void*, tw_task, void*, int64_t, int64_t) {};
+  EXPECT_EQ(open(options), "E1417: pool->size is null");
+  pool.size = [](void*) { return 0; };
+  EXPECT_EQ(open(options), "E1416: pool->size() is 0: it must be at least 1");
+}
+
+TEST_F(Library, StridesForEveryAxisOrNone) {
+  const auto device = tilewright::Device::open("cpu");
+  const auto compiler = tilewright::Compiler::open();
+  ASSERT_TRUE(device && compiler);
+  std::vector<float> a(60, 1), c(6);
+  tilewright::CompiledKernel scale(*device, *compiler, {kScale, "scale_rows"});
+  EXPECT_TRUE(scale.run({{a.data(), {2, 3}, {30, 1}}, {c.data(), {2, 3}}}));
+  EXPECT_EQ(scale.run({{a.data(), {2, 3}, {30}}, {c.data(), {2, 3}}}).code_text(), "E1404");
+  const int64_t extents[] = {2, 3};
+  const tilewright::Tensor dynamic(a.data(), TW_F32, extents, 2, nullptr);
+  EXPECT_TRUE(scale.run({dynamic, tilewright::Tensor({c.data(), extents, nullptr, TW_F32, 2, 0, TW_CPU})}));
+}
+
 TEST_F(Library, AParameterWithoutAValueIsNamed) {
   const char* parameters[] = {"block_M"};
   tw_compile_request request = {};
