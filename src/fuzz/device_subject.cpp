@@ -74,9 +74,11 @@ class DeviceSubject : public Subject {
   Status run(const ir::Kernel& kernel, const interp::Call& call, const Plant& plant) override {
     if (Status s = open(); !s) return s;
     const RuntimeArguments arguments(kernel, call);
+    const uint64_t key = ir::content_key(kernel).low;
     for (const bool aligned : {true, false}) {
       auto plan = plan::gpu::plan(
-          kernel, gpu_, {.plant = plant, .cluster = ir::content_key(kernel).low % 2 == 0 ? 2 : 0, .aligned = aligned});
+          kernel, gpu_,
+          {.plant = plant, .cluster = key % 2 == 0 ? 2 : 0, .row_walkers = key % 3 == 0 ? 2 : -1, .aligned = aligned});
       if (!plan) return std::unexpected(plan.error());
       runtime::Binding binding;
       const auto bound = runtime::bind(plan->recipe, arguments.get(), TW_CPU, binding);

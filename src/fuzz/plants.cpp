@@ -15,10 +15,12 @@ namespace {
 constexpr PlantInfo kPlants[] = {
 #define TW_PLANT(name, text) {name, text, false, false, Focus::Any},
 #define TW_CODE_PLANT(name, text) {name, text, true, false, Focus::Any},
+#define TW_TEST_PLANT(name, text)
 #define TW_GPU_PLANT(name, focus, text) {name, text, false, true, Focus::focus},
 #include "fuzz/plants.def"
 #undef TW_PLANT
 #undef TW_CODE_PLANT
+#undef TW_TEST_PLANT
 #undef TW_GPU_PLANT
 };
 

@@ -47,9 +47,12 @@ class ThreadSubject : public Subject {
     const RuntimeArguments arguments(kernel, call);
     const uint64_t key = ir::content_key(kernel).low;
     for (const bool aligned : {true, false}) {
-      auto plan = plan::gpu::plan(
-          kernel, gpu_,
-          {.plant = plant, .cluster = key % 2 == 0 ? 2 : 0, .wide_indices = key % 8 == 5, .aligned = aligned});
+      auto plan = plan::gpu::plan(kernel, gpu_,
+                                  {.plant = plant,
+                                   .cluster = key % 2 == 0 ? 2 : 0,
+                                   .row_walkers = key % 3 == 0 ? 2 : -1,
+                                   .wide_indices = key % 8 == 5,
+                                   .aligned = aligned});
       if (!plan) return std::unexpected(plan.error());
       runtime::Binding binding;
       const auto bound = runtime::bind(plan->recipe, arguments.get(), TW_CPU, binding);

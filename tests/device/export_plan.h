@@ -26,7 +26,7 @@ inline std::vector<int64_t> parse_shape(const std::string& text) {
 }
 
 /// Arguments: FILE KERNEL PREFIX [param=value | dim:NAME=value | tensor=AxBxC (in order) | scalar=bits | arch=sm_90a |
-/// off=hopper | off=overlap | cluster=N |
+/// off=hopper | off=overlap | cluster=N | walkers=N |
 /// driver=1 (cuInit before anything is timed)]...
 inline int export_plan(int count, char** words) {
   const auto now = [] {
@@ -58,6 +58,8 @@ inline int export_plan(int count, char** words) {
       starts_driver = value == "1";
     else if (key == "cluster")
       options.cluster = std::stoi(value);
+    else if (key == "walkers")
+      options.row_walkers = std::stoi(value);
     else if (key.starts_with("dim:"))
       configuration.dims[key.substr(4)] = std::stoll(value);
     else if (const auto v = lang::parse_param_value(value))

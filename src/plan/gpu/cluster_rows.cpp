@@ -29,6 +29,8 @@ int64_t elements(const ir::Type& type) {
   return n;
 }
 
+}  // namespace
+
 bool is_row_operation(const ir::Op& op) {
   switch (op.kind) {
     case OpKind::Gemm:
@@ -49,8 +51,6 @@ bool is_row_operation(const ir::Op& op) {
     default: return true;
   }
 }
-
-}  // namespace
 
 int Lowering::cluster_of_rows() const {
   if (!gpu_.has_hopper || options_.wide_indices || options_.cluster == 1) return 1;

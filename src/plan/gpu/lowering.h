@@ -60,6 +60,9 @@ struct Fragment {
 /// Some access of `op`, or of what is inside, is to `buffer`.
 bool touches(const ir::Op& op, const ir::Value* buffer);
 
+/// Rows may lie over a cluster, or be walked over, in grids of only such operations: straight lines over registers.
+bool is_row_operation(const ir::Op& op);
+
 /// An evaluated coordinate tuple of a buffer.
 using Coordinates = std::vector<Affine>;
 
@@ -286,6 +289,16 @@ class Lowering {
   Operand begin_cluster(Operand thread, int threads);  // cluster_rows.cpp
   void reduce_over_cluster(const ir::ReduceAttributes& a, DType dtype, const Distribution& d,
                            std::vector<Operand>& totals, const Location& location);
+  /// Blocks that take row after row (walk_rows.cpp): copies that are the same for every row stand before the loop, and
+  /// those of the next row are on their way while one is worked on.
+  struct RowWalk {
+    std::vector<const ir::Op*> kept, ahead;
+    int walkers = 0;
+  };
+  std::optional<RowWalk> row_walk() const;
+  int chosen_walkers(const RowWalk& walk) const;
+  bool comes_packed(const ir::Op& copy) const;
+  void walk_rows(const RowWalk& walk);
   void reduce_arg(const ir::Op& op);
   void scan(const ir::Op& op);
   void arrive_last(const ir::Op& op);

@@ -41,6 +41,9 @@ struct Options {
   /// as assembler.
   bool overlap_products = true;
   int cluster = 0;  ///< blocks that share a row held in registers; 0: chosen where one block would hold too much
+  /// Blocks that walk over the rows of a grid, the next row on its way while one is worked on. 0: a block
+  /// a row; -1: chosen.
+  int row_walkers = -1;
   bool wide_indices = false;  ///< for tensors with an extent above kLargestExtent: index arithmetic in 64 bits
   bool aligned = true;  ///< base addresses and pitches are multiples of 16 bytes (a class of its own in the recipe)
 };

@@ -151,13 +151,20 @@ ir::thread::Program Lowering::portable(runtime::Launch& launch, int cluster) {
   clear_failed_flag();
   describe_layouts();
   allocate_fragments();
-  bind_blocks();
-  region(block_region());
+  const std::optional<RowWalk> walk = row_walk();
+  if (walk) {
+    walk_rows(*walk);
+  } else {
+    bind_blocks();
+    region(block_region());
+  }
   if (shared_bytes_ == 0) shared_bytes_ = 16;
   b_.program().shared_bytes = shared_bytes_;
   launch.symbol = b_.program().name;
   launch.target = runtime::LaunchTarget::Cuda;
   for (const ir::Index& extent : g.extents) launch.grid.push_back(arguments_.expression(arguments_.map(extent)));
+  if (walk)
+    launch.grid[0] = runtime::combine(runtime::ExpressionOp::Min, {launch.grid[0], runtime::constant(walk->walkers)});
   if (cluster > 1) {
     launch.grid[0] = runtime::combine(runtime::ExpressionOp::Mul, {launch.grid[0], runtime::constant(cluster)});
     launch.cluster = {static_cast<uint32_t>(cluster), 1, 1};
