@@ -18,7 +18,7 @@ fi
 # The first C++ program of docs/language.md.
 awk '/^```cpp$/ && !seen { inside = 1; seen = 1; next } /^```$/ { inside = 0 } inside' "$source/docs/language.md" >"$work/documented.cpp"
 arguments+=(-DDOCUMENTED="$work/documented.cpp")
-cmake -S "$source/tests/project/outside" -B "$work/build" "${arguments[@]}" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake -G Ninja -S "$source/tests/project/outside" -B "$work/build" "${arguments[@]}" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" -j2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 for program in shared_c static_c shared_cpp cpp_text; do
   "$work/build/$program"
