@@ -221,11 +221,13 @@ void HopperForm::produce(const ir::Region& region) {
     } else if ((op->kind == OpKind::For || op->kind == OpKind::Pipelined) && has_copies(*op)) {
       loop(*op, [&] { produce(*op->regions[0]); });
     } else if (op->kind == OpKind::If && has_copies(*op)) {
+      const auto branch = [&](size_t k) {  // what one branch works out is not known to what follows
+        l_.index_.push();
+        if (k < op->regions.size()) produce(*op->regions[k]);
+        l_.index_.pop();
+      };
       b_.if_then(
-          l_.operand(op->operands[0]), [&] { produce(*op->regions[0]); },
-          [&] {
-            if (op->regions.size() > 1) produce(*op->regions[1]);
-          });
+          l_.operand(op->operands[0]), [&] { branch(0); }, [&] { branch(1); });
     } else if (op->regions.empty() && !op->results.empty() && op->kind != OpKind::Alloc) {
       l_.scalar_op(*op);
     }
@@ -336,11 +338,13 @@ void HopperForm::consume(const ir::Region& region) {
         loop(*op, [&] { consume(*op->regions[0]); });
       l_.join_separate_sums(*op);
     } else if (op->kind == OpKind::If && has_products(*op)) {
+      const auto branch = [&](size_t k) {  // what one branch works out is not known to what follows
+        l_.index_.push();
+        if (k < op->regions.size()) consume(*op->regions[k]);
+        l_.index_.pop();
+      };
       b_.if_then(
-          l_.operand(op->operands[0]), [&] { consume(*op->regions[0]); },
-          [&] {
-            if (op->regions.size() > 1) consume(*op->regions[1]);
-          });
+          l_.operand(op->operands[0]), [&] { branch(0); }, [&] { branch(1); });
     } else if (op->kind == OpKind::Copy && store_maps_.contains(op)) {
       store_tile(*op);
     } else {
