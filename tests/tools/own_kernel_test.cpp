@@ -65,7 +65,11 @@ TEST_F(OwnKernel, AWrongConstantAndAWrongAxisAreRefusedBeforeAnyTiming) {
 
 TEST_F(OwnKernel, BenchFillsARowAndSaysWhatJudgedIt) {
   const std::string file = copied("own_rows.tile");
-  const test::Answer answer = bench({file, "--kernel", "rope", "--dim", "S=20,D=32"});
+  test::Answer answer;
+  for (int tries = 0; tries < 4; ++tries) {  // 4: another process took this processor while a batch was timed
+    answer = bench({file, "--kernel", "rope", "--dim", "S=20,D=32"});
+    if (answer.code != 4) break;
+  }
   ASSERT_EQ(answer.code, 0) << answer.out << answer.err;
   for (const char* seen : {"kernel:rope:S=20.D=32:ref=", "reference: the kernel's own expression in float64: concat(",
                            "no library computes this expression"})
