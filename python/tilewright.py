@@ -277,10 +277,10 @@ class _View:
             raise ArgumentError("", "", f"{name}: {error}") from None
         self.keep.append(capsule)  # its destructor gives the tensor back: we never consume it
         if _capsule_is(capsule, b"dltensor_versioned"):
-            function, name = library.dll.tw_tensor_from_dlpack_versioned, b"dltensor_versioned"
+            function, capsule_name = library.dll.tw_tensor_from_dlpack_versioned, b"dltensor_versioned"
         else:
-            function, name = library.dll.tw_tensor_from_dlpack, b"dltensor"
-        library.check(function(_capsule_pointer(capsule, name), ctypes.byref(self.tensor)))
+            function, capsule_name = library.dll.tw_tensor_from_dlpack, b"dltensor"
+        library.check(function(_capsule_pointer(capsule, capsule_name), ctypes.byref(self.tensor)))
         if self.tensor.device == _CUDA:
             self.where = f"cuda:{ordinal}"
 

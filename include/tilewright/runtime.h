@@ -153,7 +153,8 @@ class Tensor {
 
   /// What the C interface gave, as tw_tensor_from_dlpack(); extents and strides are copied.
   explicit Tensor(const tw_tensor& view) : tensor_(view), has_strides_(view.strides != nullptr) {
-    for (std::size_t i = 0; view.extents && i < extents_.size() && i < static_cast<std::size_t>(view.rank); ++i) {
+    const std::size_t rank = view.extents && view.rank > 0 ? static_cast<std::size_t>(view.rank) : 0;
+    for (std::size_t i = 0; i < rank && i < extents_.size(); ++i) {
       extents_[i] = view.extents[i];
       if (view.strides) strides_[i] = view.strides[i];
     }

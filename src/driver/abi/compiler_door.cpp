@@ -198,8 +198,9 @@ plan::gpu::Options class_of(const tw_arguments* arguments) {
     out.wide_indices |= s.kind == TW_SCALAR_INTEGER &&
                         (s.value.integer > plan::gpu::kLargestExtent || s.value.integer < -plan::gpu::kLargestExtent);
   for (const tw_tensor& t : std::span(arguments->tensors, arguments->tensor_count)) {
-    if (t.flags & TW_TENSOR_ABSENT || !t.extents || t.dtype < 0 || t.dtype > static_cast<int32_t>(DType::E5M2))
-      continue;
+    const bool has_size = t.dtype >= 0 && t.dtype <= static_cast<int32_t>(DType::E5M2);
+    // A rank that no kernel has promises no array of so many extents: tw_execute names it.
+    if (t.flags & TW_TENSOR_ABSENT || !t.extents || t.rank > TW_MAX_RANK || !has_size) continue;
     const int64_t size = bytes(static_cast<DType>(t.dtype));
     if (reinterpret_cast<uintptr_t>(t.data) % 16 != 0) out.aligned = false;
     int64_t dense = 1;

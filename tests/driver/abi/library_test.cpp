@@ -297,10 +297,11 @@ TEST_F(Library, CompiledKernelsRunOnACudaDevice) {
 // The same kernel for a GPU, of the class that the call needs; no device is needed for a named architecture.
 TEST_F(Library, CompilesForAnArchitectureOfGpus) {
   alignas(16) static float a[64], c[64];
-  const auto compiled_for = [&](const float* from, int64_t columns) {
+  const auto compiled_for = [&](const float* from, int64_t columns, int32_t rank = 2) {
     const int64_t extents[] = {4, columns};
-    const tw_tensor tensors[] = {{const_cast<float*>(from), extents, nullptr, TW_F32, 2, TW_TENSOR_READ_ONLY, TW_CUDA},
-                                 {c, extents, nullptr, TW_F32, 2, 0, TW_CUDA}};
+    const tw_tensor tensors[] = {
+        {const_cast<float*>(from), extents, nullptr, TW_F32, rank, TW_TENSOR_READ_ONLY, TW_CUDA},
+        {c, extents, nullptr, TW_F32, 2, 0, TW_CUDA}};
     const tw_arguments arguments = {tensors, 2, nullptr, 0};
     tw_compile_request request = {};
     request.struct_size = sizeof request;
@@ -318,8 +319,9 @@ TEST_F(Library, CompilesForAnArchitectureOfGpus) {
   const std::string aligned = compiled_for(a, 8);
   EXPECT_NE(aligned.find("sm_90a"), std::string::npos);
   EXPECT_EQ(compiled_for(a, 8), aligned);
-  EXPECT_NE(compiled_for(a + 1, 8), aligned);                   // an address between steps of 16 bytes
-  EXPECT_NE(compiled_for(a, 7), aligned);                       // a pitch of 28 bytes
+  EXPECT_EQ(compiled_for(a, 8, 100), aligned);  // the two extents there are tell nothing about a hundred
+  EXPECT_NE(compiled_for(a + 1, 8), aligned);   // an address between steps of 16 bytes
+  EXPECT_NE(compiled_for(a, 7), aligned);       // a pitch of 28 bytes
   EXPECT_NE(compiled_for(a, (int64_t{1} << 30) + 4), aligned);  // 64-bit index arithmetic
   tw_plan* plan = nullptr;
   EXPECT_EQ(take(tw_plan_load(device_, aligned.data(), aligned.size(), &plan)),
